@@ -292,7 +292,7 @@ def verify(
     format: str | None = None,
     dialect: DialectName | None = None,
     key: _Key | None = None,
-    explain: bool | int | None = None,
+    explain: bool | int | None = 100,
     threads: int | None = 1,
     sidecar: _Source | None = "auto",
     memory_map: bool = False,
@@ -305,9 +305,9 @@ def verify(
 
     `progress(done, total)` is called now and then, and at the end, with bytes; what it raises ends the verifying.
 
-    explain: also find what damage probably comes from, for this many damaged ranges, the first ones (True: 100).
-        They are in `report.diagnoses`. The file is then read again as far as the last of them, and `progress`
-        told of that as well.
+    explain: also find what damage probably comes from, for this many damaged ranges, the first ones; 0 or None
+        for none. They are in `report.diagnoses`. A damaged file is then read again as far as the last of them,
+        and `progress` told of that as well.
     threads: how many threads read, 1 by default, None for one for each core: files that `Reader.split` can split.
         The report is the same. Where only one reading of the whole can tell what is damaged, that follows, and
         `progress` begins anew.
@@ -1956,7 +1956,7 @@ class Report:
         """What the first damaged ranges probably come from, as Diagnosis, in the order of `damage`: empty unless
         `verify` was asked to explain.
 
-        >>> [diagnosis] = seglake.verify("damaged.active", explain=True).diagnoses
+        >>> [diagnosis] = seglake.verify("damaged.active").diagnoses
         >>> diagnosis.start, diagnosis.cause
         (54, 'checksum_mismatch')
         """

@@ -386,7 +386,7 @@ class Neighbour(NamedTuple):
 
     Example:
         >>> import seglake
-        >>> [diagnosis] = seglake.verify("damaged.active", explain=True).diagnoses
+        >>> [diagnosis] = seglake.verify("damaged.active").diagnoses
         >>> diagnosis.before.position
         0
     """
@@ -405,7 +405,7 @@ class Repair(NamedTuple):
 
     Example:
         >>> import seglake
-        >>> [diagnosis] = seglake.verify("damaged.active", explain=True).diagnoses
+        >>> [diagnosis] = seglake.verify("damaged.active").diagnoses
         >>> [type(repair).__name__ for repair in diagnosis.repairs]
         []
     """
@@ -430,7 +430,7 @@ class Diagnosis(NamedTuple):
 
     Example:
         >>> import seglake
-        >>> [diagnosis] = seglake.verify("damaged.active", explain=True).diagnoses
+        >>> [diagnosis] = seglake.verify("damaged.active").diagnoses
         >>> diagnosis.start, diagnosis.end
         (54, 105)
     """

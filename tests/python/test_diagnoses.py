@@ -49,8 +49,8 @@ def log(folder: Path, records: int = 40) -> bytearray:
     return bytearray(path.read_bytes())
 
 
-def test_nothing_is_explained_unless_asked_for(flipped: Path) -> None:
-    assert library.verify(flipped).diagnoses == []
+def test_damage_is_explained_unless_that_is_not_wanted(flipped: Path) -> None:
+    assert library.verify(flipped).diagnoses == library.verify(flipped, explain=True).diagnoses
     for nothing in (False, 0, None):
         assert library.verify(flipped, explain=nothing).diagnoses == []
     assert len(library.verify(flipped, explain=True).diagnoses) == 1

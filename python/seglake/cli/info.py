@@ -187,6 +187,7 @@ def _facts(
     if whole:
         report = seglake.verify(
             file.from_start(),
+            explain=0,
             **options.only(how, "format", "dialect", "key", "limits"),
             **parity,
             progress=advance,

@@ -356,9 +356,9 @@ class _Scrub:
             SeglakeError, OSError: it cannot be read.
         """
         if file.segment is None:
-            found = verified(lambda: file.path, progress=advance, **arguments)
+            found = verified(lambda: file.path, explain=0, progress=advance, **arguments)
         else:
-            found = verify(file.segment, progress=advance, **arguments)
+            found = verify(file.segment, explain=0, progress=advance, **arguments)
         if isinstance(found, Report):
             return Scrubbed(file.path, found, parity=found.parity)
         return Scrubbed(file.path, None, parity=found)

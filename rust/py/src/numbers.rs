@@ -6,7 +6,6 @@ use std::ops::RangeInclusive;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
-use seglake::verbs::DiagnoseOptions;
 
 /// An integer in a range that `T` holds.
 pub(crate) fn number<T: TryFrom<i128>>(
@@ -103,10 +102,13 @@ pub(crate) fn seq(value: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
     unless_none(value, |value| quantity("seq", 0, value))
 }
 
+/// The default of `explain`, in Python and on the command line.
+pub(crate) const EXPLAINED: Option<usize> = Some(100);
+
 /// `explain=`: how many damaged ranges are explained; True is as many as by default.
 pub(crate) fn explain(value: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
     match value.cast::<PyBool>() {
-        Ok(whether) if whether.is_true() => Ok(Some(DiagnoseOptions::default().ranges)),
+        Ok(whether) if whether.is_true() => Ok(EXPLAINED),
         Ok(_) => Ok(None),
         Err(_) => unless_none(value, |value| {
             number("explain", 0..=usize::MAX as u64, value)

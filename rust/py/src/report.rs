@@ -207,7 +207,7 @@ impl Report {
     /// What the first damaged ranges probably come from, as Diagnosis, in the order of `damage`: empty unless `verify` was asked
     /// to explain.
     ///
-    /// >>> [diagnosis] = seglake.verify("damaged.active", explain=True).diagnoses
+    /// >>> [diagnosis] = seglake.verify("damaged.active").diagnoses
     /// >>> diagnosis.start, diagnosis.cause
     /// (54, 'checksum_mismatch')
     #[getter]

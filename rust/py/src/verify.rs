@@ -11,7 +11,7 @@ use crate::interrupt::keep;
 use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
 use crate::limits::Settings;
-use crate::numbers;
+use crate::numbers::{self, EXPLAINED};
 use crate::parity::{AUTO, SidecarArgument};
 use crate::read_options::{ONE, ReadArguments, thread_count};
 use crate::remote::within;
@@ -25,8 +25,8 @@ with_keywords! {
 ///
 /// `progress(done, total)` is called now and then, and at the end, with bytes; what it raises ends the verifying.
 ///
-/// explain: also find what damage probably comes from, for this many damaged ranges, the first ones (True: 100). They are in
-/// `report.diagnoses`. The file is then read again as far as the last of them, and `progress` told of that as well.
+/// explain: also find what damage probably comes from, for this many damaged ranges, the first ones; 0 or None for none. They are in
+/// `report.diagnoses`. A damaged file is then read again as far as the last of them, and `progress` told of that as well.
 /// threads: how many threads read, 1 by default, None for one for each core: files that `Reader.split` can split. The report is
 ///     the same. Where only one reading of the whole can tell what is damaged, that follows, and `progress` begins anew.
 /// sidecar: the parity sidecar of the file: "auto" is the one beside a path of this machine, if there is one, as `protect` writes it; None is to read
@@ -39,13 +39,13 @@ with_keywords! {
 /// >>> report = seglake.verify("damaged.active")
 /// >>> report.ok, report.records, report.damage
 /// (False, 2, [Span(start=54, end=105, kind='corrupt', cause='checksum_mismatch')])
-#[pyo3(text_signature = "(source, *, format=None, dialect=None, key=None, explain=None, threads=1, sidecar=\"auto\", memory_map=False, limits=None, progress=None, filesystem=None, storage_options=None)")]
+#[pyo3(text_signature = "(source, *, format=None, dialect=None, key=None, explain=100, threads=1, sidecar=\"auto\", memory_map=False, limits=None, progress=None, filesystem=None, storage_options=None)")]
 fn verify(source: &Bound<'_, PyAny>; VerifyArguments<'a> {
     format: Option<&'a str> = None,
     dialect: Option<&'a str> = None,
     key: Option<KeyArgument> = None,
     #[pyo3(from_py_with = numbers::explain)]
-    explain: Option<usize> = None,
+    explain: Option<usize> = EXPLAINED,
     #[pyo3(from_py_with = numbers::threads)]
     threads: Option<usize> = ONE,
     sidecar: Option<SidecarArgument> = AUTO,
