@@ -74,7 +74,7 @@ class RowError(SeglakeError, ValueError):
 
 
 class DamageError(SeglakeError):
-    """The file is damaged.
+    """The file is damaged. A WrongKeyError is one, too: `except` that before this one.
 
     Attributes:
         byte_offset: the offset in the file, in bytes, at which the damage begins.
