@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use library::Error;
 use library::format::{
-    Carry, Column, Dialect, Eof, FORMATS, Filter, Format, Hits, IndexSource, Options, RecordId,
+    Carry, Column, Dialect, Eof, FORMATS, Filter, Format, Hits, IfExists, IndexSource, Options, RecordId,
     Rows, Scalar, Start, Step, Value, Walk, WriteOptions, by_name, lookup, open, split,
 };
 use library::source::{BytesSource, FileSource, Source, open_regular};
@@ -411,7 +411,7 @@ impl Observer<'_> {
                             let source: Arc<dyn Source> = Arc::new(source);
                             let back = folder.join("back");
                             if let Err(error) =
-                                undo_recover(&source, None, &back, false, &options, |_, _| Ok(()))
+                                undo_recover(&source, None, &back, IfExists::Error, &options, |_, _| Ok(()))
                             {
                                 write_error(seen, &error);
                             }

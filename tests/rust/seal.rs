@@ -130,9 +130,10 @@ fn what_a_segment_cannot_hold_is_refused_and_nothing_of_it_is_written() {
             Value::Text(b""),
             Value::Binary(b""),
         ],
+        // The UUID that this time makes is not after the last one.
         [
             Value::Null,
-            Value::Timestamp(micros),
+            Value::Timestamp(seglake::uuid6::timestamp_micros(&uuid(5)) - 1),
             Value::Text(b""),
             Value::Binary(b""),
         ],
