@@ -151,8 +151,8 @@ def open(
         null. Times are aware datetimes, np.datetime64 (UTC), microseconds since 1970, or ISO 8601 text with its
         zone; dates are the beginning of their day in UTC; a timedelta or "1h" is that long ago. UUIDs are
         uuid.UUIDs, 16 bytes or text, types and tenants text as records show it or bytes. In patterns of like, `%`
-        stands for any text and `_` for one character; a backslash before them takes that away. UUIDs are ordered
-        by their time: such bounds are of version 6.
+        stands for any text and `_` for one character (in `value` one byte); a backslash before them takes that
+        away. UUIDs are ordered by their time: such bounds are of version 6.
     on_damage: "raise" raises DamageError at damage, "skip" reads on after it and warns once (DamageWarning).
         "repair" is as "skip", and gives records that the parity sidecar restores: nothing is written, and
         `report` has their damaged bytes as "repaired" all the same.

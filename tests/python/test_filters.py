@@ -254,3 +254,24 @@ def test_times_are_settled_once(orders: Path) -> None:
     scan = seglake.scan(orders, filters="timestamp < 1h").filter(("type", "==", "order"))
     assert plain(scan.arguments["filters"]) == scan.arguments["filters"]
     assert scan.count_rows() == len(HOURS[::7])
+
+
+def test_patterns_on_bytes_are_those_of_bytes_as_in_pyarrow(tmp_path: Path) -> None:
+    path = tmp_path / "a.active"
+    texts = ["€", "😀", "ab", "é"]
+    with seglake.create(path) as segment:
+        segment.write_batch([(text, text.encode()) for text in texts])
+    table = seglake.open(path).to_table()
+    for column in ("type", "value"):
+        for pattern in ("_", "__", "___", "%__", "%_"):
+            expected = table.filter(pc.match_like(table[column], pattern))
+            found = seglake.open(path, filters=[(column, "like", pattern)]).to_table()
+            assert found["value"].to_pylist() == expected["value"].to_pylist(), (column, pattern)
+
+
+def test_times_out_of_range_do_not_wrap_around(tmp_path: Path) -> None:
+    path = tmp_path / "a.active"
+    with seglake.create(path) as segment:
+        segment.write("t", b"v")
+    with pytest.raises(ValueError, match="whole microseconds"):
+        seglake.open(path, filters=[("timestamp", "<", np.datetime64("300000-01-01", "s"))])

@@ -370,11 +370,11 @@ def test_logs_and_files_below_a_folder_are_read_together(path: Path, tmp_path: P
         segment.write(type="a", value=b"78")
     for sources in ([tmp_path / "plain.active", tmp_path / "one.sealed"], [tmp_path]):
         assert {77, 78} <= set(values(seglake.scan(sources)))
-    # What is sealed beside its source has the same records.
-    seglake.seal(tmp_path / "plain.active", tmp_path / "plain.sealed")
-    with pytest.raises(seglake.FormatError, match="no copies of each other by their names"):
+    # What is sealed has the same records as its source.
+    seglake.seal(tmp_path / "plain.active", tmp_path / "plain-1.active.sealed")
+    with pytest.raises(seglake.FormatError, match="none begins as another one"):
         seglake.scan(tmp_path).count_rows()
-    (tmp_path / "plain.sealed").unlink()
+    (tmp_path / "plain-1.active.sealed").unlink()
     with seglake.create(tmp_path / "one.tfrecord") as segment:
         segment.write(value=b"79")
     with pytest.raises(seglake.FormatError, match="a scan is of one format"):

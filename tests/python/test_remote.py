@@ -68,8 +68,8 @@ def test_what_is_read_is_what_is_read_from_a_disk(
     assert len(by_path[0]) > 100
     assert seen(uri, format=format, storage_options=storage_options) == by_path
     local, remote = (
-        seglake.verify(path, format=format),
-        seglake.verify(uri, format=format, storage_options=storage_options),
+        seglake.verify(path, format=format, explain=0),  # what to do about damage is another thing elsewhere
+        seglake.verify(uri, format=format, explain=0, storage_options=storage_options),
     )
     assert remote.to_dict() | {"path": str(path)} == local.to_dict()
     assert remote.ok is not is_damaged

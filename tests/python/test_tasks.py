@@ -208,6 +208,11 @@ def test_damage_on_the_command_line() -> None:
         file.seek(7000)
         file.write(b"????")
     assert run("repair", "own.active").status == 0  # 48
+    # Of two names the second could be another damaged file, or other sources.
+    assert run("repair", "own.active", "events.active").status == 2
+    before = sorted(Path("segments").iterdir())
+    assert run("ingest", "log", "segments").status == 2
+    assert sorted(Path("segments").iterdir()) == before
     assert run("recover", "broken.active", "sound.active").status == 1
     done = run("cat", "--on-damage", "skip", "broken.active")  # 54
     assert (done.status, len(done.out.splitlines())) == (1, RECORDS - 1)

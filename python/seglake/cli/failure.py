@@ -110,8 +110,8 @@ def say(message: str) -> None:
 
 
 @contextmanager
-def telling_of_existing() -> Generator[None]:
-    """Say which option replaces a file where the block finds that it exists.
+def telling_of_existing(next: str = "--overwrite replaces it") -> Generator[None]:
+    """Say what to do where the block finds that a file exists.
 
     Raises:
         Trouble: instead of FileExistsError.
@@ -120,7 +120,7 @@ def telling_of_existing() -> Generator[None]:
         yield
     except FileExistsError as error:
         where = "" if error.filename is None else f"{printable(os.fsdecode(error.filename))}: "
-        raise Trouble(f"{where}exists already: nothing was written\n  next      --overwrite replaces it") from error
+        raise Trouble(f"{where}exists already: nothing was written\n  next      {next}") from error
 
 
 def exit_status(error: BaseException) -> int:

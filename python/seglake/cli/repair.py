@@ -29,9 +29,6 @@ Examples:
 @click.command(cls=Command, epilog=_EXAMPLES, short_help="Restore a file and its parity sidecar, bit for bit.")
 @click.argument("file", metavar="FILE", type=options.PATH)
 @click.argument("destination", metavar="[DST]", required=False, type=options.PATH)
-@click.option(
-    "--overwrite", is_flag=True, help="Replace DST and DST.par if they exist, once the new ones are complete."
-)
 @options.needed_sidecar("Where the sidecar is.")
 @click.option(
     "--force",
@@ -46,7 +43,6 @@ Examples:
 def command(
     file: str,
     destination: str | None,
-    overwrite: bool,
     sidecar: str | None,
     force: bool,
     as_json: bool,
@@ -60,7 +56,8 @@ def command(
     Remove it when it is not needed any more: the next repair refuses to replace it. Run an interrupted repair again.
     Nothing is written if nothing changes.
 
-    With DST nothing of that changes: the repaired file is written to DST, and its sidecar to DST.par.
+    With DST nothing of that changes: the repaired file is written to DST, and its sidecar to DST.par. Neither may be
+    there: of two names the second could be another damaged file.
 
     What cannot be repaired stays as it is and is listed: `seglake recover` writes what is sound of such a file to a
     new one. The repaired file is verified by its own format: bytes that were never covered may be damaged, too.
@@ -72,11 +69,10 @@ def command(
 
     options.refuse_standard_input([file])
     options.check_key(how["key"])
-    with telling_of_existing(), byte_progress(PurePath(file).name) as advance:
+    with telling_of_existing("name another DST, or move it"), byte_progress(PurePath(file).name) as advance:
         repaired = seglake.repair(
             file,
             destination=destination,
-            if_exists=options.if_exists(overwrite=overwrite),
             force=force,
             sidecar=sidecar or "auto",
             progress=advance,

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final, get_args
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from seglake._types import DialectName
 from seglake.parity.by_sidecar import covered, listed_size
 from seglake.stores import FileFilter, FileListing, SegmentFile, Stores, find_files
 from seglake.tracking.files import is_gone
+from seglake.tracking.log import LOG
 from seglake.tracking.place import LocalPlace, Place, place_of
 from seglake.tracking.state import FileState, Sums
 from seglake.tracking.status import INGESTED, FileStatus
@@ -154,6 +156,12 @@ class Ingest:
                     f"{printable_path(self.place.uri())}: the destination is in {printable_path(folder)}, which is to "
                     "be ingested; the next ingest would take the tables for segments. Write to a folder beside it"
                 )
+        if isinstance(self.place, LocalPlace) and (name := _stranger(self.place.folder)) is not None:
+            raise IngestError(
+                f"{printable_path(self.place.uri())}: expected a lake, or a new or empty folder to make one in, found "
+                f"{printable_path(name)} and no {LOG}. Name the folder of a lake as the destination, which is the last "
+                "argument of the command line"
+            )
         return listing
 
     def _check_sidecar(self, listing: FileListing) -> None:
@@ -576,3 +584,11 @@ def _sum(one: IngestResult, other: IngestResult) -> IngestResult:
         damage=damage,
         **added,
     )
+
+
+def _stranger(folder: Path) -> str | None:
+    """Returns a name in a folder that is no lake, and which no run that died has left there."""
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() else set[str]()
+    own = {"damage", "files", "runs", *seglake.formats()}
+    others = (name for name in sorted(names - own) if not name.startswith(("_", ".")))
+    return None if LOG in names else next(others, None)

@@ -160,7 +160,7 @@ def _moment(given: object, zone: tzinfo | None) -> Any:
         raise ValueError(f"filters on timestamp: {value} is finer than microseconds, which records have")
     if (type(given).__module__, type(given).__name__) == ("numpy", "datetime64"):
         micros = value.astype("datetime64[us]")
-        if micros != value:  # or NaT, which equals nothing
+        if micros.astype(value.dtype) != value:  # finer, out of range, or NaT, which equals nothing
             raise ValueError(f"filters on timestamp: {value} is not a time in whole microseconds")
         return int(micros.astype("int64"))
     return value

@@ -8,11 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from itertools import groupby
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn, TypeAlias, TypeVar, cast
 
-from seglake._errors import FormatError, UnreadWarning
-from seglake._native import Batch, Reader, Record, Report, Schema, formats, open
+from seglake._errors import FormatError, SeglakeError, UnreadWarning
+from seglake._native import Batch, Reader, Record, Report, Schema, formats, identity, open
 from seglake._text import printable_path
 from seglake._types import DialectName, Limits, LogUnread, Span
 from seglake._values import is_uri
@@ -42,10 +41,6 @@ _MOST_THREADS: Final = 16
 
 _OTHER_FORMAT: Final = "choose the files with `glob`"
 _NO_SEGMENT: Final = "if it is not a segment, leave it out with `glob`; if it is one, name its format with `format`"
-
-
-def _without_extension(file: SegmentFile) -> str:
-    return str(PurePath(file.path).with_suffix(""))
 
 
 class ScannedFile(NamedTuple):
@@ -142,8 +137,8 @@ def scan(
             begin with "_" or "." are left out, and links to folders are not followed; so is the index of a chunked log,
             which is read with that. A file that is named twice is read once.
         format: the format's name; None tells it by content and extension. All files have to be of one format, but
-            active and sealed segments go together: leave it out there. Of the same name but for the extension they
-            are refused, as one is probably the other, sealed.
+            active and sealed segments go together: leave it out there. Two that begin with the same record are
+            refused, as one is probably the other, sealed.
         dialect: how an oplog's messages are laid out: "draft" (default), "draft-1.1" or "autobase".
         columns: the columns to read, as in `open`.
         filters: the records to give, as in `open`.
@@ -314,7 +309,7 @@ class Scan:
             self._format = first.format
             schema = first.schema
         self._formats = formats(dialect=arguments["dialect"])
-        self._names = Counter(_without_extension(file) for file in files.found if file.segment is None)
+        self._beginnings: Counter[str | None] | None = None
         self._schema = schema if include_file_paths is None else schema.renamed("path", include_file_paths)
 
     @property
@@ -659,7 +654,7 @@ class Scan:
             reader.close()
             raise FormatError(
                 f"is {found}, while {printable_path(self._first)} is {self._format}: a scan is of one format, or of "
-                "active and sealed segments that are no copies of each other by their names",
+                "active and sealed segments of which none begins as another one, as a copy does",
                 path=file.path,
                 next=_OTHER_FORMAT,
             )
@@ -668,14 +663,29 @@ class Scan:
     def _belongs(self, file: SegmentFile, format: str) -> bool:
         """Tells whether a file is of the scan's format, or of another one with the same columns.
 
-        What has the name of another file but for its extension is probably that file, sealed: it has the same records.
+        One that begins as another file of the scan is probably that file, sealed: it has the same records.
         """
         own = getattr(self, "_format", format)
         if format == own:
             return True
-        if file.segment is None and self._names[_without_extension(file)] > 1:
+        if self._formats[format].columns != self._formats[own].columns:
             return False
-        return self._formats[format].columns == self._formats[own].columns
+        return file.segment is not None or self._begins_alone(file)
+
+    def _begins_alone(self, file: SegmentFile) -> bool:
+        """Tells whether no other file has the same first record. It is looked at in all files, once."""
+        if self._beginnings is None:
+            self._beginnings = Counter(map(self._identity, self._files.found))
+        beginning = self._identity(file)
+        return beginning is None or self._beginnings[beginning] < 2
+
+    def _identity(self, file: SegmentFile) -> str | None:
+        names = ("dialect", "key", "sidecar", "limits", "filesystem", "storage_options")
+        arguments = {name: self._arguments[name] for name in names if name in self._arguments}
+        try:
+            return identity(self._files.source(file), **arguments)
+        except (SeglakeError, OSError):
+            return None  # reading it raises the error
 
     def _is_large(self, file: SegmentFile) -> bool:
         """Tells whether a file is read by several threads itself."""

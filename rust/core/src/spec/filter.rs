@@ -61,9 +61,8 @@ impl Test {
                 .is_ok()
         };
         let is_like = |pattern: &Scalar| match (pattern, value) {
-            (Scalar::Text(pattern), Value::Text(bytes) | Value::Binary(bytes)) => {
-                Some(is_like(bytes, pattern))
-            }
+            (Scalar::Text(pattern), Value::Text(bytes)) => Some(is_like(bytes, pattern, true)),
+            (Scalar::Text(pattern), Value::Binary(bytes)) => Some(is_like(bytes, pattern, false)),
             _ => None,
         };
         match self {
@@ -147,7 +146,7 @@ impl Filter {
 
     /// Adds a condition: the column's text or bytes match a pattern of SQL's `LIKE`.
     ///
-    /// `%` stands for any bytes, `_` for one character, or for one byte where there is no UTF-8. `\%`, `\_` and `\\` stand
+    /// `%` stands for any bytes, `_` for one character of text, or for one byte where there is no UTF-8, or no text. `\%`, `\_` and `\\` stand
     /// for `%`, `_` and `\`, and `\xNN` for a byte.
     #[must_use]
     pub fn like(self, column: impl Into<Cow<'static, str>>, pattern: impl Into<Vec<u8>>) -> Self {

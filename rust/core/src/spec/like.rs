@@ -9,9 +9,10 @@ enum Token {
     Byte(u8),
 }
 
-/// Whether all of `value` matches `pattern`: `%` stands for any bytes, also none, `_` for one character, or for one byte
-/// where there is no UTF-8. `\%`, `\_` and `\\` stand for themselves, `\xNN` for a byte.
-pub(super) fn is_like(mut value: &[u8], mut pattern: &[u8]) -> bool {
+/// Whether all of `value` matches `pattern`: `%` stands for any bytes, also none, `_` for one character of text, or for one byte
+/// where there is no UTF-8, or no text. `\%`, `\_` and `\\` stand for themselves, `\xNN` for a byte.
+pub(super) fn is_like(mut value: &[u8], mut pattern: &[u8], is_text: bool) -> bool {
+    let one = |value| if is_text { character_len(value) } else { 1 };
     // What the last `%` has not taken yet, and the pattern after it.
     let mut again: Option<(&[u8], &[u8])> = None;
     loop {
@@ -21,7 +22,7 @@ pub(super) fn is_like(mut value: &[u8], mut pattern: &[u8]) -> bool {
                 again = Some((value, rest));
                 Some((value, rest))
             }
-            Some((Token::One, rest)) => value.get(character_len(value)..).map(|own| (own, rest)),
+            Some((Token::One, rest)) => value.get(one(value)..).map(|own| (own, rest)),
             Some((Token::Byte(byte), rest)) => match value {
                 [own, after @ ..] if *own == byte => Some((after, rest)),
                 _ => None,
@@ -31,7 +32,13 @@ pub(super) fn is_like(mut value: &[u8], mut pattern: &[u8]) -> bool {
         };
         (value, pattern) = match (left, again) {
             (Some(left), _) => left,
-            (None, Some(([_, after @ ..], rest))) => {
+            (None, Some((own @ [_, ..], rest))) => {
+                // `%` takes no part of a character that `_` would take the rest of.
+                let taken = match token(rest) {
+                    Some((Token::One, _)) => one(own),
+                    _ => 1,
+                };
+                let after = own.get(taken..).unwrap_or_default();
                 again = Some((after, rest));
                 (after, rest)
             }
@@ -90,6 +97,9 @@ mod tests {
             ("é", "_", true),
             ("é", "__", false),
             ("aé€b", "a__b", true),
+            ("€", "%__", false),
+            ("a€", "%__", true),
+            ("😀", "%___", false),
             ("100%", r"100\%", true),
             ("1000", r"100\%", false),
             ("a_b", r"a\_b", true),
@@ -100,13 +110,15 @@ mod tests {
             ("xy", r"\xy", true),
         ] {
             assert_eq!(
-                is_like(value.as_bytes(), pattern.as_bytes()),
+                is_like(value.as_bytes(), pattern.as_bytes(), true),
                 expected,
                 "{value} {pattern}"
             );
         }
-        assert!(is_like(b"a\xffb", br"a\xffb"));
-        assert!(is_like(b"a\xffb", b"a_b"));
-        assert!(is_like(b"\xc3\xa9", br"%\xa9"));
+        assert!(is_like(b"a\xffb", br"a\xffb", true));
+        assert!(is_like(b"a\xffb", b"a_b", true));
+        assert!(is_like("é".as_bytes(), b"__", false));
+        assert!(!is_like("é".as_bytes(), b"_", false));
+        assert!(is_like(b"\xc3\xa9", br"%\xa9", true));
     }
 }
