@@ -24,7 +24,7 @@ SOAK_SECONDS ?= 600
 FUSE_LOSSES ?= 1000
 CRASH_LOSSES ?= 1000000
 # The state that `make compare` compares with: a commit after which code only moved. Raise it when behaviour changes.
-COMPARE_BEFORE ?= 44545fb9
+COMPARE_BEFORE ?= 38352aaf
 COMPARE_MUTATIONS ?= 10000
 COMPARE_ARGS ?=
 # The files that `make mutants` changes: those that write files, make the ledger, or decide whether a record, block or chunk is good.

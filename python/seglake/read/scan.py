@@ -137,8 +137,9 @@ def scan(
             begin with "_" or "." are left out, and links to folders are not followed; so is the index of a chunked log,
             which is read with that. A file that is named twice is read once.
         format: the format's name; None tells it by content and extension. All files have to be of one format, but
-            active and sealed segments go together: leave it out there. Two that begin with the same record are
-            refused, as one is probably the other, sealed.
+            active and sealed segments go together: leave it out there. One that begins with
+            the same record as a file of the other format is refused, as it is probably that one, sealed. Copies of one
+            format are not noticed.
         dialect: how an oplog's messages are laid out: "draft" (default), "draft-1.1" or "autobase".
         columns: the columns to read, as in `open`.
         filters: the records to give, as in `open`.
@@ -282,7 +283,7 @@ class _Files:
 
 
 class Scan:
-    """The records of many files of one format, from `seglake.scan`. Each use reads the files anew.
+    """The records of many files of one format, or of active and sealed segments. Each use reads the files anew.
 
     Of a log that gives the same records each time: those that it had when the scan was made. SegmentGoneError says that
     its retention has removed some of them.
