@@ -370,6 +370,7 @@ def test_logs_and_files_below_a_folder_are_read_together(path: Path, tmp_path: P
         segment.write(type="a", value=b"78")
     for sources in ([tmp_path / "plain.active", tmp_path / "one.sealed"], [tmp_path]):
         assert {77, 78} <= set(values(seglake.scan(sources)))
+    assert seglake.scan(sources, limits={"batch_bytes": 1000}).count_rows() == seglake.scan(sources).count_rows()
     # What is sealed has the same records as its source.
     seglake.seal(tmp_path / "plain.active", tmp_path / "plain-1.active.sealed")
     with pytest.raises(seglake.FormatError, match="none begins as another one"):

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from itertools import groupby
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn, TypeAlias, TypeVar, cast
 
 from seglake._errors import FormatError, SeglakeError, UnreadWarning
@@ -310,7 +311,8 @@ class Scan:
             self._format = first.format
             schema = first.schema
         self._formats = formats(dialect=arguments["dialect"])
-        self._beginnings: Counter[str | None] | None = None
+        self._alike: frozenset[str] | None = None
+        self._looking = Lock()
         self._schema = schema if include_file_paths is None else schema.renamed("path", include_file_paths)
 
     @property
@@ -671,18 +673,19 @@ class Scan:
             return True
         if self._formats[format].columns != self._formats[own].columns:
             return False
-        return file.segment is not None or self._begins_alone(file)
+        return file.segment is not None or file.path not in self._begin_alike()
 
-    def _begins_alone(self, file: SegmentFile) -> bool:
-        """Tells whether no other file has the same first record. It is looked at in all files, once."""
-        if self._beginnings is None:
-            self._beginnings = Counter(map(self._identity, self._files.found))
-        beginning = self._identity(file)
-        return beginning is None or self._beginnings[beginning] < 2
+    def _begin_alike(self) -> frozenset[str]:
+        """Returns the paths of files with the first record of another one. It is looked at once, in all of them."""
+        with self._looking:
+            if self._alike is None:
+                beginnings = {file.path: self._identity(file) for file in self._files.found}
+                times = Counter(each for each in beginnings.values() if each is not None)
+                self._alike = frozenset(path for path, beginning in beginnings.items() if times[beginning or ""] > 1)
+            return self._alike
 
     def _identity(self, file: SegmentFile) -> str | None:
-        names = ("dialect", "key", "sidecar", "limits", "filesystem", "storage_options")
-        arguments = {name: self._arguments[name] for name in names if name in self._arguments}
+        arguments = {name: self._arguments[name] for name in ("dialect", "key", "sidecar")}
         try:
             return identity(self._files.source(file), **arguments)
         except (SeglakeError, OSError):
