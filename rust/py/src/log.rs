@@ -172,26 +172,6 @@ impl SegmentLog {
         let selection = Selection::new(&active::FORMAT, self.reader.options(), names, uuids);
         selection.map_err(|error| raise(py, error))
     }
-
-    /// What `batches` gives, with at most so many rows in a batch.
-    fn chosen(
-        &self,
-        py: Python<'_>,
-        columns: Option<&[String]>,
-        filters: Option<&Filters>,
-        uuid_type: &str,
-        rows: usize,
-        on_damage: Option<&str>,
-    ) -> PyResult<Batches> {
-        let selection = self.selection(py, columns, uuids(uuid_type)?)?;
-        let filter = Filters::filter(filters, py, &active::FORMAT, Dialect::default())?;
-        let reader = self.reading(py, on_damage)?;
-        let limits = Limits::default().rows(rows);
-        let batches = py.detach(|| reader.batches(&filter, selection, limits));
-        let batches = batches.map_err(|error| raise(py, error))?;
-        let lenient = !reader.options().strict;
-        Ok(Batches::new(batches, lenient, Shared::of_log(reader)))
-    }
 }
 
 #[pymethods]
@@ -638,8 +618,14 @@ impl SegmentLog {
         #[pyo3(from_py_with = numbers::batch_size)] batch_size: usize,
         on_damage: Option<&str>,
     ) -> PyResult<Batches> {
-        let (columns, filters) = (columns.as_deref(), filters.as_ref());
-        self.chosen(py, columns, filters, uuid_type, batch_size, on_damage)
+        let selection = self.selection(py, columns.as_deref(), uuids(uuid_type)?)?;
+        let filter = Filters::filter(filters.as_ref(), py, &active::FORMAT, Dialect::default())?;
+        let reader = self.reading(py, on_damage)?;
+        let limits = Limits::default().rows(batch_size);
+        let batches = py.detach(|| reader.batches(&filter, selection, limits));
+        let batches = batches.map_err(|error| raise(py, error))?;
+        let lenient = !reader.options().strict;
+        Ok(Batches::new(batches, lenient, Shared::of_log(reader)))
     }
 
     /// The records as a `pyarrow.Table`, which takes as much memory as they do. The arguments are as in `batches`. Needs pyarrow.
@@ -656,16 +642,9 @@ impl SegmentLog {
         uuid_type: &str,
         on_damage: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (columns, filters) = (columns.as_deref(), filters.as_ref());
-        self.chosen(
-            py,
-            columns,
-            filters,
-            uuid_type,
-            Limits::default().rows,
-            on_damage,
-        )?
-        .made(py, "to_table")
+        let rows = Limits::default().rows;
+        self.batches(py, columns, filters, uuid_type, rows, on_damage)?
+            .made(py, "to_table")
     }
 
     /// The records as a `pandas.DataFrame`, whose columns are made of those of `to_table`. Needs pyarrow and pandas.
@@ -682,16 +661,9 @@ impl SegmentLog {
         uuid_type: &str,
         on_damage: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (columns, filters) = (columns.as_deref(), filters.as_ref());
-        self.chosen(
-            py,
-            columns,
-            filters,
-            uuid_type,
-            Limits::default().rows,
-            on_damage,
-        )?
-        .made(py, "to_pandas")
+        let rows = Limits::default().rows;
+        self.batches(py, columns, filters, uuid_type, rows, on_damage)?
+            .made(py, "to_pandas")
     }
 
     /// The records as a `polars.DataFrame`. The arguments are as in `batches`. Needs polars.
@@ -708,16 +680,9 @@ impl SegmentLog {
         uuid_type: &str,
         on_damage: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (columns, filters) = (columns.as_deref(), filters.as_ref());
-        self.chosen(
-            py,
-            columns,
-            filters,
-            uuid_type,
-            Limits::default().rows,
-            on_damage,
-        )?
-        .made(py, "to_polars")
+        let rows = Limits::default().rows;
+        self.batches(py, columns, filters, uuid_type, rows, on_damage)?
+            .made(py, "to_polars")
     }
 
     /// The first `rows` records as a `pyarrow.Table`, without reading much more than these. The arguments are as in `batches`. Needs
@@ -736,9 +701,8 @@ impl SegmentLog {
         uuid_type: &str,
         on_damage: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (columns, filters) = (columns.as_deref(), filters.as_ref());
         let most = rows.clamp(1, Limits::default().rows);
-        self.chosen(py, columns, filters, uuid_type, most, on_damage)?
+        self.batches(py, columns, filters, uuid_type, most, on_damage)?
             .head(py, rows)
     }
 
@@ -754,17 +718,10 @@ impl SegmentLog {
         filters: Option<Filters>,
         on_damage: Option<&str>,
     ) -> PyResult<u64> {
-        let position = ["position".to_owned()];
+        let position = Some(vec!["position".to_owned()]);
         let rows = Limits::default().rows;
-        self.chosen(
-            py,
-            Some(&position),
-            filters.as_ref(),
-            "uuid",
-            rows,
-            on_damage,
-        )?
-        .count_rows(py)
+        self.batches(py, position, filters, "uuid", rows, on_damage)?
+            .count_rows(py)
     }
 
     /// The schema, for Arrow's PyCapsule interface.
@@ -781,7 +738,7 @@ impl SegmentLog {
         py: Python<'py>,
         requested_schema: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        self.chosen(py, None, None, "uuid", Limits::default().rows, None)?
+        self.batches(py, None, None, "uuid", Limits::default().rows, None)?
             .__arrow_c_stream__(py, requested_schema)
     }
 
