@@ -5,7 +5,7 @@ use pyo3::types::PyDict;
 use seglake::format::{Dialect, Format, by_name};
 use seglake::verbs::{self, ConvertOptions};
 
-use crate::destination::{Destination, ERROR, Replace};
+use crate::destination::{Destination, ERROR, Existing};
 use crate::error::{OVERWRITE, raise, raise_new};
 use crate::field_in::{FieldIn, from_python};
 use crate::filters::Filters;
@@ -60,7 +60,7 @@ fn convert(source: &Bound<'_, PyAny>, path: Destination; ConvertArguments<'a> {
     on_damage: &'a str = "raise",
     key: Option<KeyArgument> = None,
     sidecar: Option<SidecarArgument> = AUTO,
-    if_exists: Replace = ERROR,
+    if_exists: Existing = ERROR,
     limits: Option<Settings> = None,
     progress: Option<Py<PyAny>> = None,
     filesystem: Option<Py<PyAny>> = None,

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use seglake::format::IfExists;
 
+use crate::error::raise;
 use crate::remote::is_uri;
 
 /// A path on this machine, to write to. Raises ValueError for a URI, of which a path would make a folder or a file of that name.
@@ -27,23 +28,20 @@ impl<'py> FromPyObject<'_, 'py> for Destination {
     }
 }
 
-/// `if_exists=` of what is written as a whole: what becomes of an existing file.
-pub(crate) struct Replace(pub(crate) IfExists);
+/// `if_exists=`: what becomes of an existing file.
+pub(crate) struct Existing(pub(crate) IfExists);
 
 /// The default of `if_exists`.
-pub(crate) const ERROR: Replace = Replace(IfExists::Error);
+pub(crate) const ERROR: Existing = Existing(IfExists::Error);
 
-impl<'py> FromPyObject<'_, 'py> for Replace {
+impl<'py> FromPyObject<'_, 'py> for Existing {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        match object.extract::<&str>()? {
-            "error" => Ok(Self(IfExists::Error)),
-            "overwrite" => Ok(Self(IfExists::Overwrite)),
-            other => Err(PyValueError::new_err(format!(
-                "if_exists is \"error\" or \"overwrite\" of a file that is made as a whole, not {other:?}"
-            ))),
-        }
+        let if_exists = object.extract::<&str>()?.parse();
+        if_exists
+            .map(Self)
+            .map_err(|error| raise(object.py(), error))
     }
 }
 

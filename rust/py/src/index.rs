@@ -14,7 +14,7 @@ use seglake::format::{IndexSource, Options, detect};
 use seglake::source::{FileSource, Source, open_regular};
 use seglake::verbs;
 
-use crate::destination::{Destination, ERROR, Replace};
+use crate::destination::{Destination, ERROR, Existing};
 use crate::error::{OVERWRITE, raise, raise_new};
 use crate::ledger::Ledger;
 use crate::limits::Settings;
@@ -178,7 +178,7 @@ fn index_item<'py>(py: Python<'py>, item: &chunked::Item) -> PyResult<Bound<'py,
 pub(crate) fn index(
     source: &Bound<'_, PyAny>,
     path: Option<Destination>,
-    if_exists: Replace,
+    if_exists: Existing,
     format: Option<&str>,
     limits: Option<Settings>,
     progress: Option<Py<PyAny>>,

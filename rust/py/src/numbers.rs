@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
+use seglake::verbs::DiagnoseOptions;
 
 /// An integer in a range that `T` holds.
 pub(crate) fn number<T: TryFrom<i128>>(
@@ -102,8 +103,8 @@ pub(crate) fn seq(value: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
     unless_none(value, |value| quantity("seq", 0, value))
 }
 
-/// The default of `explain`, in Python and on the command line.
-pub(crate) const EXPLAINED: Option<usize> = Some(100);
+/// The default of `explain`.
+pub(crate) const EXPLAINED: Option<usize> = Some(DiagnoseOptions::RANGES);
 
 /// `explain=`: how many damaged ranges are explained; True is as many as by default.
 pub(crate) fn explain(value: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {

@@ -9,7 +9,7 @@ use pyo3::types::PyDict;
 use seglake::format::Options;
 use seglake::verbs::{self, RecoverOptions};
 
-use crate::destination::{Destination, ERROR, Replace};
+use crate::destination::{Destination, ERROR, Existing};
 use crate::error::{OVERWRITE, raise, raise_new};
 use crate::interrupt::signals;
 use crate::json::{Reduced, hash_of, reduced, restored, written};
@@ -242,7 +242,7 @@ fn recover(source: &Bound<'_, PyAny>, path: Destination; RecoverArguments<'a> {
     format: Option<&'a str> = None,
     dialect: Option<&'a str> = None,
     key: Option<KeyArgument> = None,
-    if_exists: Replace = ERROR,
+    if_exists: Existing = ERROR,
     limits: Option<Settings> = None,
     progress: Option<Py<PyAny>> = None,
     filesystem: Option<Py<PyAny>> = None,
@@ -303,7 +303,7 @@ pub(crate) fn undo_recover(
     recovered: &Bound<'_, PyAny>,
     path: Destination,
     quarantine: Option<PathBuf>,
-    if_exists: Replace,
+    if_exists: Existing,
     progress: Option<Py<PyAny>>,
     filesystem: Option<Py<PyAny>>,
     storage_options: Option<Py<PyAny>>,

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use seglake::verbs::{self, RepairOptions};
 
-use crate::destination::{BESIDE, Destination, ERROR, Replace, SidecarPath};
+use crate::destination::{BESIDE, Destination, ERROR, Existing, SidecarPath};
 use crate::error::{OVERWRITE, raise_new};
 use crate::json::{Reduced, hash_of, reduced, restored, written};
 use crate::key::KeyArgument;
@@ -267,7 +267,7 @@ with_keywords! {
 #[pyo3(text_signature = "(path, *, destination=None, if_exists=\"error\", force=False, sidecar=\"auto\", format=None, dialect=None, key=None, limits=None, progress=None)")]
 fn repair(path: &Bound<'_, PyAny>; RepairArguments<'a> {
     destination: Option<Destination> = None,
-    if_exists: Replace = ERROR,
+    if_exists: Existing = ERROR,
     force: bool = false,
     sidecar: SidecarPath = BESIDE,
     format: Option<&'a str> = None,

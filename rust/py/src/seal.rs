@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use seglake::Error;
 use seglake::verbs::{self, SealOptions};
 
-use crate::destination::{Destination, ERROR, Replace};
+use crate::destination::{Destination, ERROR, Existing};
 use crate::error::{OVERWRITE, raise_new};
 use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
@@ -32,7 +32,7 @@ fn seal(source: &Bound<'_, PyAny>, path: Destination; SealArguments<'a> {
     trailer: bool = true,
     on_damage: &'a str = "raise",
     key: Option<KeyArgument> = None,
-    if_exists: Replace = ERROR,
+    if_exists: Existing = ERROR,
     progress: Option<Py<PyAny>> = None,
     filesystem: Option<Py<PyAny>> = None,
     storage_options: Option<Py<PyAny>> = None,

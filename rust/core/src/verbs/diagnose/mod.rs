@@ -49,10 +49,16 @@ setters!(DiagnoseOptions {
     work_bytes: u64;
 });
 
+impl DiagnoseOptions {
+    /// How many ranges are diagnosed by default.
+    #[doc(hidden)] // public for the Python extension
+    pub const RANGES: usize = 100;
+}
+
 impl Default for DiagnoseOptions {
     fn default() -> Self {
         Self {
-            ranges: 100,
+            ranges: Self::RANGES,
             work_bytes: 1 << 30,
         }
     }
