@@ -59,6 +59,10 @@ impl Fields {
         given: &Bound<'_, PyTuple>,
         fields: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Vec<FieldIn<'static>>> {
+        if given.is_empty() {
+            let none = || PyDict::new(given.py());
+            return self.of_mapping(fields.cloned().unwrap_or_else(none).as_mapping());
+        }
         if let Ok(record) = given.get_item(0)
             && (record.is_instance_of::<Record>() || record.cast::<PyMapping>().is_ok())
         {
@@ -73,9 +77,7 @@ impl Fields {
             Some(fields) => fields.copy()?,
             None => PyDict::new(given.py()),
         };
-        if given.len() > UNNAMED.len()
-            || !given.is_empty() && !UNNAMED.iter().all(|name| self.has(name))
-        {
+        if given.len() > UNNAMED.len() || !UNNAMED.iter().all(|name| self.has(name)) {
             let names: Vec<_> = self.columns.iter().map(|column| column.name).collect();
             return Err(PyTypeError::new_err(format!(
                 "expected a Record, a mapping, or fields by their names ({}){}",
