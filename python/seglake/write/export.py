@@ -181,7 +181,7 @@ def kind_of(path: str | os.PathLike[str] | BinaryIO) -> FileKind:
     if extension not in _EXTENSIONS:
         known = ", ".join(_EXTENSIONS)
         shown = printable_path(path) if isinstance(path, str | os.PathLike) else "a file object"
-        raise ValueError(f"{shown}: the extension is none of {known}: use one of them, or name the kind with `to`")
+        raise ValueError(f"{shown}: the extension is none of {known}: use one of them")
     return _EXTENSIONS[extension]
 
 
