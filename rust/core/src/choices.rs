@@ -8,24 +8,11 @@ macro_rules! choices {
         #[non_exhaustive]
         pub enum $name { $($(#[$variant_doc])* $variant,)* }
 
-        impl $name {
-            /// All of them.
-            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+        $crate::words::names! { $name { $($variant = $word,)* } }
 
+        impl $name {
             /// Their names.
             pub const NAMES: &[&str] = &[$($word,)*];
-
-            /// The name that callers use.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word,)* }
-            }
-        }
-
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(self.as_str())
-            }
         }
 
         impl std::str::FromStr for $name {

@@ -8,11 +8,18 @@ macro_rules! words {
         #[non_exhaustive]
         pub enum $name { $($(#[$variant_doc])* $variant,)* }
 
+        $crate::words::names! { $name { $($variant = $word,)* } }
+    };
+}
+
+/// What an enum has of which each variant is a word.
+macro_rules! names {
+    ($name:ident { $($variant:ident = $word:literal,)* }) => {
         impl $name {
             /// All of them.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// The word that ledgers, reports and errors use.
+            /// The word that callers, ledgers, reports and errors use.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
@@ -27,4 +34,4 @@ macro_rules! words {
     };
 }
 
-pub(crate) use words;
+pub(crate) use {names, words};
