@@ -177,11 +177,12 @@ def kind_of(path: str | os.PathLike[str] | BinaryIO) -> FileKind:
     Raises:
         ValueError: it says none.
     """
-    extension = Path(path).suffix.lower() if isinstance(path, str | os.PathLike) else ""
+    if not isinstance(path, str | os.PathLike):
+        raise ValueError("a file object has no extension: name the kind of file with `to`")
+    extension = Path(path).suffix.lower()
     if extension not in _EXTENSIONS:
         known = ", ".join(_EXTENSIONS)
-        shown = printable_path(path) if isinstance(path, str | os.PathLike) else "a file object"
-        raise ValueError(f"{shown}: the extension is none of {known}: use one of them")
+        raise ValueError(f"{printable_path(path)}: the extension is none of {known}: use one of them")
     return _EXTENSIONS[extension]
 
 
