@@ -60,8 +60,10 @@ impl Fields {
         fields: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Vec<FieldIn<'static>>> {
         if given.is_empty() {
-            let none = || PyDict::new(given.py());
-            return self.of_mapping(fields.cloned().unwrap_or_else(none).as_mapping());
+            return match fields {
+                Some(fields) => self.of_mapping(fields.as_mapping()),
+                None => self.of_mapping(PyDict::new(given.py()).as_mapping()),
+            };
         }
         if let Ok(record) = given.get_item(0)
             && (record.is_instance_of::<Record>() || record.cast::<PyMapping>().is_ok())
