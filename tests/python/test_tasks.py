@@ -20,7 +20,6 @@ from cli_process import seglake as run
 
 import seglake
 
-NOW = datetime.now(UTC).replace(microsecond=0)
 TYPES = ("order.paid", "order.created", "error", "login")
 RECORDS = 400
 KEY = bytes(range(32))
@@ -35,7 +34,6 @@ def fill(path: Path, records: int, start: datetime, step: timedelta) -> None:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tasks")
-    fill(folder / "events.active", RECORDS, NOW - timedelta(hours=RECORDS / 4), timedelta(minutes=15))
     (folder / "segments").mkdir()
     for day in (10, 11, 12):
         fill(folder / f"segments/{day}.active", 200, datetime(2024, 1, day, tzinfo=UTC), timedelta(minutes=5))
@@ -44,9 +42,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "segments/12.active").unlink()
     with seglake.SegmentLog(folder / "log") as log:
         log.write_batch([("t", b"%d" % number) for number in range(20)])
-    content = bytearray((folder / "events.active").read_bytes())
-    content[5000] ^= 4
-    (folder / "broken.active").write_bytes(content)
     (folder / "secret.key").write_bytes(KEY)
     with seglake.create(folder / "secret.active", key=folder / "secret.key") as segment:
         segment.write("t", b"hidden")
@@ -55,9 +50,16 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    shutil.copytree(made, tmp_path / "here")
-    monkeypatch.chdir(tmp_path / "here")
-    return tmp_path / "here"
+    """The files of `made`, and one whose last records are minutes old at each test, however long all of them take."""
+    folder = tmp_path / "here"
+    shutil.copytree(made, folder)
+    start = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=RECORDS / 4)
+    fill(folder / "events.active", RECORDS, start, timedelta(minutes=15))
+    content = bytearray((folder / "events.active").read_bytes())
+    content[5000] ^= 4
+    (folder / "broken.active").write_bytes(content)
+    monkeypatch.chdir(folder)
+    return folder
 
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -147,12 +149,12 @@ def test_checking_and_repairing() -> None:
 
 
 def test_writing() -> None:
-    week = timedelta(days=7)
+    week_ago = datetime.now(UTC).replace(microsecond=0) - timedelta(days=7)
     with seglake.create("new.active") as segment:
-        segment.write("t", b"v", timestamp=NOW - week)  # 30, 31
+        segment.write("t", b"v", timestamp=week_ago)  # 30, 31
         assert segment.write_batch([("t", b"%d" % number) for number in range(1000)]) == 1000  # 32
         assert segment.write_batch([{"type": "t", "value": b"v"}]) == 1
-    assert next(iter(seglake.open("new.active"))).timestamp == NOW - week
+    assert next(iter(seglake.open("new.active"))).timestamp == week_ago
     with seglake.create("new.active", if_exists="append") as segment:
         segment.write_batch(pa.table({"type": ["t"], "value": [b"v"]}))  # 33, 34
     seglake.seal("new.active", "new.sealed")  # 35
