@@ -74,7 +74,7 @@ export PROPTEST_RNG_SEED
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help develop build java demo test test-more beside oracles test-clusters test-spark-versions test-stores test-rust properties interop damage parity crash fuse kills soak fuzz corpus compare mutants sanitize lint structure coverage audit format bench bench-spark bench-guard criterion kaitai lock clean
+.PHONY: help develop build java demo test test-more beside oracles test-clusters test-spark-versions test-stores test-rust properties interop damage incidents parity crash fuse kills soak fuzz corpus compare mutants sanitize lint structure coverage audit format bench bench-spark bench-guard criterion kaitai lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -154,6 +154,9 @@ interop: $(VENV)/.extension $(INTEROP)/node_modules/.installed ## Compare oplogs
 
 damage: $(VENV)/.optimized $(VENV)/.damage java ## Damage files for DAMAGE_SECONDS (300), and tell what is lost, here and in other formats
 	$(WITH_JAVA) $(BIN)/python -m tests.damage --json build/damage.json
+
+incidents: $(VENV)/.extension ## Stage broken files as they happen, and see whether `verify` names the cause and the right next step
+	$(BIN)/python -m tests.incidents
 
 crash: $(VENV)/.requirements ## Lose power in CRASH_LOSSES (1000000) ways while threads write a log, CRASH_ROUNDS (1000) times before each call of each writer, and in MODEL_CASES (5000) runs of random steps
 	seed=$$(od -A n -N 4 -t u4 /dev/urandom | tr -d ' '); echo "SEGLAKE_CRASH_SEED=$$seed"; \

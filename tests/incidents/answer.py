@@ -1,0 +1,111 @@
+"""What `seglake verify` says of a file, and what it advises."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seglake.cli import main
+
+from .case import NOT_SEEN
+
+Diagnosis = dict[str, Any]
+
+_GENERIC = ("Corrupt:", "Torn tail:")
+_FOLLOWS = "consequence"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was said: the reason and its certainty, other reasons beside it, the command, and the text for people."""
+
+    reason: str
+    certainty: str | None
+    others: tuple[str, ...]
+    command: str | None
+    diagnoses: tuple[Diagnosis, ...]
+    text: str
+
+    @property
+    def words(self) -> int:
+        """How long the text is."""
+        return len(self.text.split())
+
+    @property
+    def generic(self) -> str | None:
+        """The paragraph about damage of any sort that follows a finding; None where there is none."""
+        if self.reason in ("unknown", NOT_SEEN):
+            return None
+        return next((line for line in self.text.splitlines() if line.startswith(_GENERIC)), None)
+
+
+def ask(path: Path) -> Answer:
+    """Ask `verify` about a file, or about the folder of a log."""
+    out, complaints = run("verify", path)
+    report = _weightiest([json.loads(line) for line in run("verify", "--json", path)[0].splitlines()])
+    diagnoses = tuple(report.get("diagnoses", ()))
+    causes = list(dict.fromkeys(own["reason"] for own in diagnoses if own["reason"] != _FOLLOWS))
+    first = next((own for own in diagnoses if own["reason"] != _FOLLOWS), None)
+    reason, certainty = (first["reason"], first["certainty"]) if first else (_beside(report), None)
+    return Answer(reason, certainty, tuple(causes[1:]), advised(report, path), diagnoses, out + complaints)
+
+
+def run(*arguments: str | Path) -> tuple[str, str]:
+    """Run `seglake` in this process; returns what it prints, and its complaints."""
+    printed, complained = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    with redirect_stdout(printed), redirect_stderr(complained):
+        main([str(word) for word in arguments])
+    return _written(printed), _written(complained)
+
+
+def _written(stream: io.TextIOWrapper) -> str:
+    stream.seek(0)
+    return stream.read()
+
+
+def _weightiest(reports: list[dict[str, Any]]) -> dict[str, Any]:
+    """Of the segments of a log the one that something is wrong with."""
+    for report in reports:
+        if not report["ok"] or (report["log"] and report["log"].get("unread")):
+            return report
+    return reports[0] if reports else {}
+
+
+def _beside(report: dict[str, Any]) -> str:
+    """What is wrong beside a file that has no damage of its own."""
+    if report.get("error"):
+        return "error"
+    log, index = report.get("log"), report.get("index")
+    if log and log["unread"]:
+        return "older_mark"
+    return "stale_index" if index and not index["ok"] else NOT_SEEN
+
+
+# The words of `next` that stand for a command, until each diagnosis has its own.
+_COMMANDS = (
+    ("proposal", "printf '\\{new:03o}' | dd of={path} bs=1 seek={byte_offset} conv=notrunc"),
+    ("`seglake repair`", "seglake repair {path}"),
+    ("`seglake recover", "seglake recover {path} {path}.new"),
+    ("SEGLAKE_KEY", "seglake verify --key-file KEY {path}"),
+    ("`dialect`", "seglake verify --dialect DIALECT {path}"),
+    ("`format`", "seglake verify --format FORMAT {path}"),
+)
+
+
+def advised(report: dict[str, Any], path: Path) -> str | None:
+    """The command that is advised first; None where there is none."""
+    first = next((own for own in report.get("diagnoses", ()) if own["reason"] != _FOLLOWS), None)
+    if first is None:
+        if _beside(report) == "older_mark":
+            return f"seglake log write {shlex.quote(str(path))}"
+        return f"seglake index --overwrite {shlex.quote(str(path))}" if _beside(report) == "stale_index" else None
+    if "command" in first:
+        return first["command"]
+    own = path if path.is_file() else Path(report["path"])
+    facts = {"path": shlex.quote(str(own)), **(first["repairs"][0] if first["repairs"] else {})}
+    return next((command.format(**facts) for words, command in _COMMANDS if words in first["next"]), None)

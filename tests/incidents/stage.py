@@ -1,0 +1,47 @@
+"""How cases are put together from samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .case import Case, Range, Step
+from .samples import Sample
+
+KEPT = (Step.RECOVER, Step.RESTORE)
+"""Where bytes are lost: what is sound is written to a new file, or the file is taken from a copy."""
+
+
+def staged(
+    name: str,
+    incident: str,
+    how: str,
+    sample: Sample,
+    data: bytes,
+    reasons: str | Iterable[str],
+    steps: Step | Iterable[Step],
+    *,
+    damage: Iterable[Range] = (),
+    sound: bool = True,
+    file: str = "",
+    beside: dict[str, bytes] | None = None,
+    key: bytes | None = None,
+) -> Case:
+    """A case of one broken file.
+
+    `sample` is the sound file; its index lies beside the broken one, unless `beside` says what does. With `sound` false
+    there is no file that was broken. `file` is its name, by default one that fits the format.
+    """
+    own = file or f"orders.{sample.extension}"
+    index = {own.rpartition(".")[0] + ".index": sample.index} if sample.index is not None else {}
+    return Case(
+        name,
+        incident,
+        how,
+        own,
+        {own: data, **(index if beside is None else beside)},
+        frozenset([reasons] if isinstance(reasons, str) else reasons),
+        frozenset([steps] if isinstance(steps, Step) else steps),
+        tuple(damage),
+        sample.data if sound else None,
+        key,
+    )
