@@ -378,7 +378,7 @@ def test_logs_and_files_below_a_folder_are_read_together(path: Path, tmp_path: P
     (tmp_path / "plain-1.active.sealed").unlink()
     with seglake.create(tmp_path / "one.tfrecord") as segment:
         segment.write(value=b"79")
-    with pytest.raises(seglake.FormatError, match="a scan is of one format"):
+    with pytest.raises(seglake.FormatError, match="files are read together if they are of one format"):
         seglake.scan(tmp_path).count_rows()
 
 

@@ -142,7 +142,14 @@ def test_logs_and_files_of_another_format_are_refused_together(path: Path) -> No
     assert len(numbers(read(*planned(path.parent, recursiveFileLookup="true")))) == 31
     with seglake.create(path.parent / "z.tenant", format="tenant") as segment:
         segment.write(tenant="a", partition=0, value=b"32")
-    with pytest.raises(ValueError, match="load one format at a time"):
+    with seglake.create(path.parent / "z.sealed", format="sealed") as segment:
+        segment.write(type="odd", value=b"33")
+    assert (
+        len(numbers(read(*planned(path.parent, recursiveFileLookup="true", pathGlobFilter="*.{active,sealed}")))) == 32
+    )
+    with pytest.raises(
+        seglake.FormatError, match=r"z\.tenant: is tenant, while .*z\.active is active: .*pathGlobFilter"
+    ):
         planned(path.parent, recursiveFileLookup="true")
     with pytest.raises(seglake.FormatError, match="is active by now, not sealed"):
         read(*planned(path, segmentFormat="sealed"))

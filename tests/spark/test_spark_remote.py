@@ -254,5 +254,5 @@ def test_the_format_of_many_files_is_found_in_their_order(store: ObjectStore, tm
         store.put(f"many/{number:02}", (tmp_path / "file").read_bytes())
         (tmp_path / "file").unlink()
     source = SegmentDataSource({**store.options(), "path": "s3://logs/many"})
-    with pytest.raises(ValueError, match=r"many/00 is of format active and s3://logs/many/25 of format tenant"):
+    with pytest.raises(ValueError, match=r"many/25: is tenant, while s3://logs/many/00 is active"):
         source.reader(source.schema())

@@ -1,3 +1,4 @@
+import json
 import re
 import uuid
 from pathlib import Path
@@ -215,17 +216,38 @@ def test_a_format_that_cannot_be_told_is_named(spark: SparkSession, folder: Path
     assert [Path(row._corrupt_record.path).name for row in named] == ["notes.txt"]
 
 
-def test_files_of_two_formats_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    detect = seglake.detect
+def rows_of(path: Path, **options: str) -> int:
+    """What is read without Spark."""
+    source = SegmentDataSource({"path": str(path), **options})
+    reader = source.reader(source.schema())
+    return sum(batch.num_rows for partition in reader.partitions() for batch in reader.read(partition))  # pyright: ignore
 
-    class Other:
-        format = "other"
 
-    monkeypatch.setattr(seglake, "detect", lambda path, **_: Other() if path.endswith("b.active") else detect(path))
-    source = SegmentDataSource({"path": str(folder)})
-    with pytest.raises(
-        ValueError, match=r"a\.active is of format active and .*b\.active of format other.*segmentFormat"
-    ):
+def test_active_and_sealed_files_are_read_together(spark: SparkSession, tmp_path: Path) -> None:
+    write_segment(tmp_path / "b.active", 10, key=OTHER_KEY)
+    write_segment(tmp_path / "c.active", 10, key=OTHER_KEY)
+    seglake.seal(tmp_path / "c.active", tmp_path / "a.sealed", key=OTHER_KEY)
+    (tmp_path / "c.active").unlink()
+    (tmp_path / "_key").write_text(OTHER_KEY.hex())
+    for key in ({"secretKey": OTHER_KEY.hex()}, {"keyFile": str(tmp_path / "_key")}):
+        frame = load(spark, tmp_path, mode="FAILFAST", lookupTableBytes="1m", maxPartitionBytes="500", **key)
+        assert sound_names(frame) == sorted({*expected_names("b", "c"), "c-000003"})
+        # The driver has the key of the executors: a copy is noticed under no other.
+        for wrong in ({}, {"keyFile": str(tmp_path / "none")}):
+            with pytest.raises(seglake.FormatError, match=r"under the driver's key.* option keyFile, or load"):
+                rows_of(tmp_path, **wrong)
+    seglake.seal(tmp_path / "b.active", tmp_path / "d.sealed", key=OTHER_KEY)
+    told = r"b\.active: is active, while .*a\.sealed is sealed: .* none begins as another one.*option pathGlobFilter"
+    with no_jobs(spark), pytest.raises(PySparkException, match=told):
+        load(spark, tmp_path, secretKey=OTHER_KEY.hex()).collect()
+    assert load(spark, tmp_path, secretKey=OTHER_KEY.hex(), pathGlobFilter="*.sealed").count() == 20
+
+
+def test_files_of_other_columns_are_refused(folder: Path, tmp_path: Path) -> None:
+    with seglake.create(tmp_path / "a.tfrecord") as segment:
+        segment.write(value=b"1")
+    source = SegmentDataSource({"paths": json.dumps([str(folder), str(tmp_path)])})
+    with pytest.raises(seglake.FormatError, match=r"is (active|tfrecord), while .* is .*option pathGlobFilter"):
         source.reader(source.schema())
 
 

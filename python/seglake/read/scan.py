@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from itertools import groupby
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn, TypeAlias, TypeVar, cast
 
-from seglake._errors import FormatError, SeglakeError, UnreadWarning
-from seglake._native import Batch, Reader, Record, Report, Schema, formats, identity, open
+from seglake._errors import FormatError, UnreadWarning
+from seglake._native import Batch, Reader, Record, Report, Schema, open
 from seglake._text import printable_path
 from seglake._types import DialectName, Limits, LogUnread, Span
 from seglake._values import is_uri
@@ -21,6 +19,7 @@ from . import frames
 from .filters import plain
 from .frames import ScanBatches
 from .in_order import SMALL_BYTES, in_order
+from .together import Together, identity_of
 
 if TYPE_CHECKING:
     import pandas  # pyright: ignore[reportMissingTypeStubs]
@@ -40,7 +39,6 @@ _LARGE_BYTES: Final = 64 << 20
 # Each has a file's window and batches in memory, so a machine with very many cores is not to have one for each.
 _MOST_THREADS: Final = 16
 
-_OTHER_FORMAT: Final = "choose the files with `glob`"
 _NO_SEGMENT: Final = "if it is not a segment, leave it out with `glob`; if it is one, name its format with `format`"
 
 
@@ -306,13 +304,12 @@ class Scan:
         self._threads = 1 if files.are_small else threads
         # What no other file may differ in. Active and sealed segments have the same columns.
         chosen = next((file for file in files.found if file.segment is None), files.found[0])
+        own = {name: arguments[name] for name in ("dialect", "key", "sidecar")}
+        identities = lambda: {file.path: identity_of(file, files.source, **own) for file in files.found}  # noqa: E731
+        self._together = Together(arguments["dialect"], identities)
         with self._opened(chosen) as first:
-            self._first = first.path or chosen.path
             self._format = first.format
             schema = first.schema
-        self._formats = formats(dialect=arguments["dialect"])
-        self._alike: frozenset[str] | None = None
-        self._looking = Lock()
         self._schema = schema if include_file_paths is None else schema.renamed("path", include_file_paths)
 
     @property
@@ -652,50 +649,18 @@ class Scan:
             if error.next is None or "`format`" not in error.next or len(self._files.found) == 1:
                 raise
             raise FormatError(error.reason, path=error.path, next=_NO_SEGMENT) from error
-        if not self._belongs(file, reader.format):
-            found = reader.format
-            reader.close()
-            raise FormatError(
-                f"is {found}, while {printable_path(self._first)} is {self._format}: a scan is of one format, or of "
-                "active and sealed segments of which none begins as another one, as a copy does",
-                path=file.path,
-                next=_OTHER_FORMAT,
-            )
-        return reader
-
-    def _belongs(self, file: SegmentFile, format: str) -> bool:
-        """Tells whether a file is of the scan's format, or of another one with the same columns.
-
-        One that begins as another file of the scan is probably that file, sealed: it has the same records.
-        """
-        own = getattr(self, "_format", format)
-        if format == own:
-            return True
-        if self._formats[format].columns != self._formats[own].columns:
-            return False
-        return file.segment is not None or file.path not in self._begin_alike()
-
-    def _begin_alike(self) -> frozenset[str]:
-        """Returns the paths of files with the first record of another one. It is looked at once, in all of them."""
-        with self._looking:
-            if self._alike is None:
-                beginnings = {file.path: self._identity(file) for file in self._files.found}
-                times = Counter(each for each in beginnings.values() if each is not None)
-                self._alike = frozenset(path for path, beginning in beginnings.items() if times[beginning or ""] > 1)
-            return self._alike
-
-    def _identity(self, file: SegmentFile) -> str | None:
-        arguments = {name: self._arguments[name] for name in ("dialect", "key", "sidecar")}
         try:
-            return identity(self._files.source(file), **arguments)
-        except (SeglakeError, OSError):
-            return None  # reading it raises the error
+            self._together.add(file, reader.format)
+        except FormatError:
+            reader.close()
+            raise
+        return reader
 
     def _is_large(self, file: SegmentFile) -> bool:
         """Tells whether a file is read by several threads itself."""
         if file.size <= _LARGE_BYTES or self._arguments["prune"]:
             return False
-        return self._formats[self._format if file.segment is None else file.segment.format].splittable
+        return self._together.formats[self._format if file.segment is None else file.segment.format].splittable
 
     def _in_order(self, results: Callable[[SegmentFile], Iterable[_Result]]) -> Generator[tuple[SegmentFile, _Result]]:
         """Yields each file with what is made of it: a large one by itself, those between large ones side by side."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 import seglake
 from seglake._text import path_text, printable_path
 from seglake.stores import SegmentFile
-from seglake.tracking.tasks import After, Growth, Slice
+from seglake.tracking.tasks import After, Slice
 
 from .arrow_types import arrow_schema
 from .notes import Notes
@@ -65,7 +65,7 @@ class Decoder:
                 yield from self._decode_slice(slice, schema, notes)
 
     def _decode_slice(self, slice: Slice, schema: pa.Schema, notes: Notes) -> Generator[pa.RecordBatch]:
-        file, _, part, after, growth, bad = slice
+        file, part, after, growth, bad = slice.file, slice.part, slice.after, slice.growth, slice.bad
         path = file.path
         if bad is not None:
             if not (self._skips or self.options.ignore_corrupt_files):
@@ -74,7 +74,7 @@ class Decoder:
             return
         with self._collecting_errors(slice) as failed:
             try:
-                reader = self._open(file, part, after, growth)
+                reader = self._open(slice)
             except seglake.exceptions.SegmentGoneError:
                 if self.options.ignore_missing_files:
                     return
@@ -161,38 +161,35 @@ class Decoder:
             return self.read_schema.corrupt_column is not None
         return self.options.mode == "DROPMALFORMED"
 
-    def open_to_split(self, file: SegmentFile) -> seglake.Reader:
+    def open_to_split(self, slice: Slice) -> seglake.Reader:
         """Opens a file on the driver, without the key's file: that is for the executors alone."""
         secret = self.options.key
-        return self._opened(file, key=secret.reveal() if secret is not None else None)
+        return self._opened(slice, key=secret.reveal() if secret is not None else None)
 
-    def _open(
-        self, file: SegmentFile, part: seglake.incremental.Part | None, after: After | None, growth: Growth | None
-    ) -> seglake.Reader:
-        later = [("uuid", ">", after.last)] if after is not None else []
+    def _open(self, slice: Slice) -> seglake.Reader:
+        later = [("uuid", ">", slice.after.last)] if slice.after is not None else []
         read: dict[str, Any] = {
+            "part": slice.part,
             "on_damage": "raise" if not self._skips else "repair" if self.options.repair else "skip",
             "columns": self.read_schema.columns,
             "uuid_type": self.read_schema.uuid_type,
             "filters": [*(condition for _, condition in self.options.conditions), *later],
         }
-        if growth is not None:
-            return open_growth(growth, self.options, self.format, part, **read)
+        if slice.growth is not None:
+            return open_growth(slice.growth, self.options, self.format, **read)
         return self._opened(
-            file, key=self.options.read_key, record_bytes=self.options.record_bytes, part=part, prune=True, **read
+            slice, key=self.options.read_key, record_bytes=self.options.record_bytes, prune=True, **read
         )
 
-    def _opened(
-        self, file: SegmentFile, *, key: Any = None, record_bytes: int | None = None, **more: Any
-    ) -> seglake.Reader:
-        # A segment of a log may have another format by now, which it says itself.
-        format = self.format if file.segment is None else self.options.segment_format
+    def _opened(self, slice: Slice, *, key: Any = None, record_bytes: int | None = None, **more: Any) -> seglake.Reader:
+        format = slice.format or self.format
         return seglake.open(
-            self.options.stores.source(file),
-            format=format,
+            self.options.stores.source(slice.file),
+            # A segment of a log may have another format by now, which it says itself.
+            format=format if slice.file.segment is None else self.options.segment_format,
             key=key,
             sidecar=self.options.sidecar,
-            **self.options.format_options.arguments(self.format, record_bytes=record_bytes),
+            **self.options.format_options.arguments(format, record_bytes=record_bytes),
             **more,
         )
 

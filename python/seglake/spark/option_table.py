@@ -190,8 +190,8 @@ def _reading() -> Iterator[Option]:
     yield Option(
         "segmentFormat",
         _code(*formats),
-        "The format of all files. Files of two formats in one load are an error without it. Naming it spares the "
-        "driver from opening every file.",
+        "The format of all files. Active and sealed files are read together without it, files of other two formats "
+        "never. Naming it spares the driver from opening every file.",
         _segment_format,
         otherwise="found for each file",
     )

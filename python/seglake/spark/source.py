@@ -2,11 +2,10 @@
 
 import logging
 import socket
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 import pyspark
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
@@ -14,6 +13,7 @@ from pyspark.sql.types import StructType
 
 import seglake
 from seglake._text import printable_path
+from seglake.read.together import Together, identity_of
 from seglake.stores import FileListing, SegmentFile, find_files
 from seglake.tracking.tasks import Slice
 
@@ -39,7 +39,7 @@ _LOG: Final = logging.getLogger(__name__)
 # How many files elsewhere are looked at at a time, and how many of them wait for that.
 _LOOKS: Final = 32
 _GROUP: Final = 1024
-_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+_Found = TypeVar("_Found")
 
 
 class SegmentDataSource(DataSource):
@@ -110,14 +110,15 @@ class SegmentDataSource(DataSource):
             raise ValueError("options of streams were given, and this is a load: leave them out, or use readStream")
         files = self._find().files
         self._options.check_sidecar(files)
-        format, bad = self._options.segment_format, dict[str, str]()
+        format = self._options.segment_format
+        slices = [Slice(file, file.size) for file in files]
         if format is None:
-            format, bad = _common_format(files, self._options)
+            format, slices = _with_formats(files, self._options)
         if format is None:
-            return SegmentDataSourceReader(None, [])
+            return SegmentDataSourceReader(None, ())
         self._options.check_format(format)
         decoder = Decoder(format, self._options, ReadSchema.check(schema, format, self._options))
-        return SegmentDataSourceReader(decoder, files, bad)
+        return SegmentDataSourceReader(decoder, slices)
 
     @naming_options()
     def streamReader(self, schema: StructType) -> "DataSourceStreamReader":
@@ -176,21 +177,16 @@ class SegmentDataSource(DataSource):
 
 
 class SegmentDataSourceReader(DataSourceReader):
-    """Reads files of one format. `decoder` is None where there are none; `bad` says why some files cannot be read."""
+    """Reads files. `decoder` is None where there are none."""
 
-    def __init__(self, decoder: Decoder | None, files: Sequence[SegmentFile], bad: Mapping[str, str] = _NONE) -> None:
+    def __init__(self, decoder: Decoder | None, slices: Sequence[Slice]) -> None:
         self._decoder: Decoder | None = decoder
-        self._files = files
-        self._bad = bad
+        self._slices = slices
 
     @naming_options()
     def partitions(self) -> Sequence[InputPartition]:
         """Returns one partition for each task. Large files are split."""
-        if self._decoder is None:
-            return []
-        bad = self._bad
-        slices = [Slice(file, 0 if file.path in bad else file.size, bad=bad.get(file.path)) for file in self._files]
-        return partitions(slices, self._decoder)
+        return [] if self._decoder is None else partitions(self._slices, self._decoder)
 
     def __reduce__(self) -> tuple[object, ...]:
         # The executors get their partition with their task, so the reader that they all get is sent without them.
@@ -212,50 +208,56 @@ def _no_sink() -> NotImplementedError:
     )
 
 
-def _common_format(files: Sequence[SegmentFile], options: ReadOptions) -> tuple[str | None, dict[str, str]]:
-    """Returns the format that all files have, None if there are no files; and why nothing of others can be read.
-
-    Segments of logs are of several formats with the same columns, and say theirs when they are opened: beside other
-    files the format is that of these, of logs alone that of the first segment.
+def _with_formats(files: Sequence[SegmentFile], options: ReadOptions) -> tuple[str | None, list[Slice]]:
+    """Returns a format whose columns all files have, None if there are no files; and what is to be read.
 
     Raises:
-        ValueError: two files differ in their format, or a file and a log in their columns.
         FileNotFoundError: a file is gone since it was listed.
-        seglake.FormatError: the format of a file cannot be told, and the mode is FAILFAST, or there is no other file.
-        OSError: likewise, a file cannot be read.
+        seglake.FormatError: files do not go together; or the format of one cannot be told, and the mode is FAILFAST, or
+            there is no other file.
+        OSError: a file cannot be read, likewise.
     """
-    kinds = seglake.formats(dialect=options.format_options.dialect)
-    first: tuple[str, str] | None = None
-    of_log: tuple[str, str] | None = None
-    bad: dict[str, Exception] = {}
-    for file, format in zip(files, _formats(files, options), strict=True):
-        if format is None:
-            continue
+    together = Together(options.format_options.dialect, partial(_identities, files, options))
+    slices: list[Slice] = []
+    failed: Exception | None = None
+    for file, format in zip(files, _of_each(files, partial(_format_of, options=options)), strict=True):
         if isinstance(format, Exception):
-            bad[file.path] = format
+            failed = failed or format
+            slices.append(Slice(file, 0, bad=cause_of(format)))
             continue
-        found = (file.path, format)
-        if file.segment is not None:
-            of_log = of_log or found
-            if first is not None and kinds[format].columns != kinds[first[1]].columns:
-                raise _differing(first, found)
-        elif first is not None and format != first[1]:
-            raise _differing(first, found)
-        elif of_log is not None and kinds[format].columns != kinds[of_log[1]].columns:
-            raise _differing(of_log, found)
-        else:
-            first = first or found
-    of_all = first or of_log
-    if of_all is None and bad:
-        raise next(iter(bad.values()))
-    return of_all[1] if of_all is not None else None, {path: cause_of(error) for path, error in bad.items()}
+        if format is not None:
+            together.add(file, format)
+        differs = file.segment is None and format != together.format
+        slices.append(Slice(file, file.size, format=format if differs else None))
+    if together.format is None and failed is not None:
+        raise failed
+    return together.format, slices
+
+
+def _identities(files: Sequence[SegmentFile], options: ReadOptions) -> dict[str, str | None]:
+    """Returns what identifies the first record of each file.
+
+    Raises:
+        seglake.FormatError: there is none. The executors may have another key, in their environment.
+    """
+    own = {"dialect": options.format_options.dialect, "key": options.read_key, "sidecar": options.sidecar}
+    found = _of_each(files, partial(identity_of, source=options.stores.source, **own))
+    identities = {file.path: identity for file, identity in zip(files, found, strict=True)}
+    if not any(identities.values()):
+        raise seglake.FormatError(
+            "the files are active and sealed, and none has a sound record under the driver's key: which ones are "
+            "copies cannot be told",
+            path=files[0].path,
+            next="give the driver the key with `key`, or load one format at a time with `glob`",
+        )
+    return identities
 
 
 def _first_format(files: Sequence[SegmentFile], options: ReadOptions) -> str | None:
     """Returns the format of the first file that has one; None if there are no files.
 
     Raises:
-        FileNotFoundError, seglake.FormatError, OSError: as `_common_format`.
+        FileNotFoundError, seglake.FormatError, OSError: as `_with_formats`.
     """
     failed: Exception | None = None
     for file in files:
@@ -268,26 +270,18 @@ def _first_format(files: Sequence[SegmentFile], options: ReadOptions) -> str | N
     return None
 
 
-def _differing(first: tuple[str, str], other: tuple[str, str]) -> ValueError:
-    return ValueError(
-        f"{printable_path(first[0])} is of format {first[1]} and {printable_path(other[0])} of format {other[1]}: "
-        "load one format at a time, with option pathGlobFilter to choose the files or segmentFormat to name it"
-    )
+def _of_each(files: Sequence[SegmentFile], look: Callable[[SegmentFile], _Found]) -> Iterator[_Found]:
+    """Yields what a look at each file gives.
 
-
-def _formats(files: Sequence[SegmentFile], options: ReadOptions) -> Iterator[str | Exception | None]:
-    """Yields each file's format, as `_format_of`.
-
-    Elsewhere a look at a file is mostly waiting, so that many are looked at together; here threads would only cost.
+    Elsewhere a look is mostly waiting, so that many files are looked at together; here threads would only cost.
     """
-    format_of = partial(_format_of, options=options)
     if not any(is_elsewhere(file.path) for file in files):
-        yield from map(format_of, files)
+        yield from map(look, files)
         return
     with ThreadPoolExecutor(_LOOKS) as threads:
         # In groups: what waits for a thread takes memory, and after an error there is nothing more to look at.
         for first in range(0, len(files), _GROUP):
-            yield from threads.map(format_of, files[first : first + _GROUP])
+            yield from threads.map(look, files[first : first + _GROUP])
 
 
 def _format_of(file: SegmentFile, options: ReadOptions) -> str | Exception | None:

@@ -87,6 +87,7 @@ class Slice(NamedTuple):
         growth: of a stream of files, only this, and in the file that has it by now.
         bad: why nothing of the file can be read: `wrong_key`, `not_a_segment`, `conflict` or `unreadable`; None if it
             is to be read.
+        format: the file's format; None is that of the load.
     """
 
     file: SegmentFile
@@ -95,11 +96,10 @@ class Slice(NamedTuple):
     after: After | None = None
     growth: Growth | None = None
     bad: str | None = None
+    format: str | None = None
 
 
-def split(
-    slices: Sequence[Slice], limit_bytes: int, open_file: Callable[[SegmentFile], seglake.Reader]
-) -> Iterator[Slice]:
+def split(slices: Sequence[Slice], limit_bytes: int, open_slice: Callable[[Slice], seglake.Reader]) -> Iterator[Slice]:
     """Yields the slices of files, in their order, the larger ones split to about `limit_bytes`. Opens these only.
 
     A file that cannot be opened, or whose index cannot be read, is not split: who reads it says what is wrong. Nor is
@@ -110,7 +110,7 @@ def split(
         if slice.size <= limit_bytes or slice.after is not None or not _is_whole(slice.growth):
             return [slice]
         try:
-            with open_file(slice.file) as reader:
+            with open_slice(slice) as reader:
                 parts = reader.split(limit_bytes)
         except (seglake.SeglakeError, OSError, ValueError):
             parts = []
