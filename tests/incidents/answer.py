@@ -22,7 +22,10 @@ _FOLLOWS = "consequence"
 
 @dataclass(frozen=True)
 class Answer:
-    """What was said: the reason and its certainty, other reasons beside it, the command, and the text for people."""
+    """What was said: the reason and its certainty, other reasons beside it, the command, and the text for people.
+
+    `status` is the exit status of the text.
+    """
 
     reason: str
     certainty: str | None
@@ -30,6 +33,7 @@ class Answer:
     command: str | None
     diagnoses: tuple[Diagnosis, ...]
     text: str
+    status: int
 
     @property
     def words(self) -> int:
@@ -46,21 +50,21 @@ class Answer:
 
 def ask(path: Path) -> Answer:
     """Ask `verify` about a file, or about the folder of a log."""
-    out, complaints = run("verify", path)
-    report = _weightiest([json.loads(line) for line in run("verify", "--json", path)[0].splitlines()])
+    status, out, complaints = run("verify", path)
+    report = _weightiest([json.loads(line) for line in run("verify", "--json", path)[1].splitlines()])
     diagnoses = tuple(report.get("diagnoses", ()))
     causes = list(dict.fromkeys(own["reason"] for own in diagnoses if own["reason"] != _FOLLOWS))
     first = next((own for own in diagnoses if own["reason"] != _FOLLOWS), None)
     reason, certainty = (first["reason"], first["certainty"]) if first else (_beside(report), None)
-    return Answer(reason, certainty, tuple(causes[1:]), advised(report, path), diagnoses, out + complaints)
+    return Answer(reason, certainty, tuple(causes[1:]), advised(report, path), diagnoses, out + complaints, status)
 
 
-def run(*arguments: str | Path) -> tuple[str, str]:
-    """Run `seglake` in this process; returns what it prints, and its complaints."""
+def run(*arguments: str | Path) -> tuple[int, str, str]:
+    """Run `seglake` in this process; returns the exit status, what it prints, and its complaints."""
     printed, complained = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
     with redirect_stdout(printed), redirect_stderr(complained):
-        main([str(word) for word in arguments])
-    return _written(printed), _written(complained)
+        status = main([str(word) for word in arguments])
+    return status, _written(printed), _written(complained)
 
 
 def _written(stream: io.TextIOWrapper) -> str:

@@ -14,6 +14,7 @@ class Step(StrEnum):
     """The form of the next step: of the command, or that there is none because only another copy helps."""
 
     RESTORE = "restore"
+    LOOK = "look"
     RECOVER = "recover"
     PATCH = "dd"
     EXTRACT = "extract"
@@ -26,6 +27,7 @@ class Step(StrEnum):
     BASE64 = "base64"
     RECODE = "iconv"
     LINES = "line ends"
+    SWAP = "swap"
     LOG_WRITE = "log write"
     OTHER = "other"
 
@@ -34,8 +36,10 @@ _FORMS: Sequence[tuple[Step, str]] = (
     (Step.DECOMPRESS, r"\b(gunzip|gzip -d|zcat|zstd -d|unzstd|xz -d|unxz|bunzip2|bzip2 -d|lz4 -d|unlz4|unzip)\b"),
     (Step.BASE64, r"\bbase64 (-d|--decode|-D)\b"),
     (Step.RECODE, r"\biconv\b"),
-    (Step.LINES, r"\b(tr -d|sed|dos2unix|unix2dos)\b"),
+    (Step.LINES, r"\b(tr -d|sed|perl -pe|dos2unix|unix2dos)\b"),
+    (Step.SWAP, r"\bxxd -e\b|\bconv=swab\b"),
     (Step.PATCH, r"\bprintf\b.*\bdd\b"),
+    (Step.LOOK, r"\bseglake extract\b.*--hex\b"),
     (Step.EXTRACT, r"\bseglake extract\b"),
     (Step.RECOVER, r"\bseglake recover\b"),
     (Step.REPAIR, r"\bseglake repair\b"),

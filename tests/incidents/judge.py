@@ -6,10 +6,14 @@ import os
 import subprocess
 import sys
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
 import seglake
+from seglake.cli.failure import Status
 
 from .answer import Answer, ask
 from .case import Case, Step, form_of
@@ -17,18 +21,39 @@ from .case import Case, Step, form_of
 MOST_WORDS = 120
 """Of the text on one cause."""
 
-# Commands that this machine need not have, and those that wait for what only a person knows.
+# Those that wait for what only a person knows.
 _NOT_RUN = frozenset({Step.KEY, Step.OTHER})
 _FOLLOWED_S = 60
 
 
+class Kind(StrEnum):
+    """What is wrong beside a wrong cause or step."""
+
+    PROVEN = "proven"  # another cause than the true one is called proven, and what is proposed makes nothing sound
+    WORDS = "words"  # more of them than anybody reads
+    GENERIC = "generic"  # a paragraph on damage of any sort follows a finding
+    FAILS = "fails"  # `verify`, or the advised command, does not run
+    LOSES = "loses"  # the advised command loses records
+
+
+class Fault(NamedTuple):
+    """A fault, and where it shows."""
+
+    kind: Kind
+    detail: str
+
+
 @dataclass(frozen=True)
 class Judged:
-    """A case and what was said of it. `faults` are what is wrong beside a wrong cause or step."""
+    """A case and what was said of it.
+
+    `is_undone` says that following the advice gave the file as it was before.
+    """
 
     case: Case
     answer: Answer
-    faults: tuple[str, ...]
+    faults: tuple[Fault, ...]
+    is_undone: bool
 
     @property
     def step(self) -> Step:
@@ -50,67 +75,73 @@ def judge(case: Case, folder: Path, *, follow: bool = True) -> Judged:
     """Stage a case in an empty folder, ask, and do what is advised there."""
     for name, data in case.files.items():
         (folder / name).write_bytes(data)
-    path = folder / case.file
-    answer = ask(path)
+    answer = ask(folder / case.file)
     faults = [*_overstated(case, answer), *_wordy(answer)]
+    if answer.status == Status.TROUBLE and case.file and case.key is None:
+        faults.append(Fault(Kind.FAILS, f"`seglake verify`: {answer.text[-200:].strip()}"))
     if follow:
         faults += _followed(case, folder, answer)
-    return Judged(case, answer, tuple(faults))
+    others = (path for path in folder.iterdir() if path.name not in case.files or path.name == case.file)
+    return Judged(case, answer, tuple(faults), any(path.read_bytes() == case.sound for path in others))
 
 
-def _overstated(case: Case, answer: Answer) -> list[str]:
-    """Causes that are called proven and are not the truth, while what is proposed makes nothing sound."""
-    found: list[str] = []
+def _overstated(case: Case, answer: Answer) -> Iterator[Fault]:
     for own in answer.diagnoses:
         is_other = own["reason"] not in {*case.reasons, "consequence"}
-        if own["certainty"] == "proven" and is_other and not _mends(case.data, own["repairs"]):
-            found.append(f"{own['reason']} is called proven at {own['start']}")
-    return found
+        if own["certainty"] == "proven" and is_other and not _mends(case, own["repairs"]):
+            yield Fault(Kind.PROVEN, f"{own['reason']} at {own['start']}: {own['evidence']}")
 
 
-def _mends(data: bytes, repairs: list[dict[str, int]]) -> bool:
+def _mends(case: Case, repairs: list[dict[str, int]]) -> bool:
     """Whether a file is sound with the proposed bytes in it."""
-    mended = bytearray(data)
+    if not (repairs and case.file):
+        return False
+    mended = bytearray(case.data)
     for own in repairs:
         mended[own["byte_offset"]] = own["new"]
-    return bool(repairs) and seglake.verify(mended).ok
+    return seglake.verify(mended).ok
 
 
-def _wordy(answer: Answer) -> list[str]:
-    found = [] if answer.others or answer.words <= MOST_WORDS else [f"{answer.words} words"]
-    return found if answer.generic is None else [*found, f"after the cause comes {answer.generic[:40]!r}"]
+def _wordy(answer: Answer) -> Iterator[Fault]:
+    if not answer.others and answer.words > MOST_WORDS:
+        yield Fault(Kind.WORDS, str(answer.words))
+    if answer.generic is not None:
+        yield Fault(Kind.GENERIC, answer.generic)
 
 
-def _followed(case: Case, folder: Path, answer: Answer) -> list[str]:
-    """What is lost by doing what is advised."""
-    if answer.command is None or form_of(answer.command) in _NOT_RUN or not case.file:
-        return []
-    path = folder / case.file
-    shown = f"`{answer.command.replace(f'{folder}/', '')}`"
-    before = records(path)
-    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+def _followed(case: Case, folder: Path, answer: Answer) -> Iterator[Fault]:
+    if answer.command is None or form_of(answer.command) in _NOT_RUN:
+        return
+    before = _records(case, folder)
     done = subprocess.run(
-        ["sh", "-c", answer.command],
+        ["bash", "-c", answer.command],
         cwd=folder,
-        env=environment,
+        env=os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=_FOLLOWED_S,
         check=False,
     )
-    # 1 is that of damage, which `recover` met, or `verify` after it.
-    if done.returncode not in (0, 1):
-        return [f"{shown} fails: {done.stderr.decode().replace(f'{folder}/', '').strip()[:200]}"]
-    lost = before - records(path)
-    return [f"{shown} loses {len(lost)} records"] if lost else []
+    shown = answer.command.replace(f"{folder}/", "")
+    # 1 is that of damage, which `recover` met, or `verify` after it; 127 that there is no such program here.
+    if done.returncode not in (0, 1, 127):
+        said = done.stderr.decode().replace(f"{folder}/", "").strip()
+        yield Fault(Kind.FAILS, f"`{shown}`: {said}")
+    lost = before - _records(case, folder)
+    if lost:
+        yield Fault(Kind.LOSES, f"`{shown}`: {len(lost)} records")
 
 
-def records(path: Path) -> set[tuple[object, ...]]:
-    """The records of a file that can be read, whatever is wrong with the rest."""
-    try:
+def _records(case: Case, folder: Path) -> set[tuple[str, ...]]:
+    """The records that can be read of a file, or of the segments of a log, whatever is wrong with the rest."""
+    found: set[tuple[str, ...]] = set()
+    segments = [case.file] if case.file else [name for name in case.files if not name.startswith("_")]
+    for name in segments:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with seglake.open(path, on_damage="skip") as reader:
-                return {tuple(repr(own) for own in record.to_dict().values()) for record in reader}
-    except seglake.SeglakeError:
-        return set()
+            try:
+                with seglake.open(folder / name, on_damage="skip") as reader:
+                    found |= {tuple(repr(own) for own in record.to_dict().values()) for record in reader}
+            except seglake.SeglakeError:
+                continue
+    return found

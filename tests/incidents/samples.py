@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
@@ -14,6 +15,10 @@ from random import Random
 from typing import Any
 
 import seglake
+
+sys.path.append(str(Path(__file__).parents[1] / "python"))
+
+from active_reference import encode
 
 DAY = datetime(2026, 11, 27, tzinfo=UTC)
 LAST_MONTH = DAY - timedelta(days=30)
@@ -45,11 +50,12 @@ class Event:
 
 
 def events(
-    count: int, *, day: datetime = DAY, seed: int = 1, attached: int = 0, pretty: bool = False
+    count: int, *, day: datetime = DAY, seed: int = 1, attached: int = 0, pretty: bool = False, line_end: str = "\n"
 ) -> Iterator[Event]:
     """Events three seconds apart, of JSON of some 250 bytes.
 
-    `attached` is how many bytes more the last one has. With `pretty` the JSON is broken into lines.
+    `attached` is how many bytes more the last one has. With `pretty` the JSON is broken into lines that end with
+    `line_end`.
     """
     random = Random(seed)
     for number in range(count):
@@ -69,8 +75,8 @@ def events(
         if attached and number == count - 1:
             fields["attachment"] = "".join(random.choices(_LETTERS, k=attached))
         time = day + timedelta(seconds=number * 3, microseconds=random.randrange(10**6))
-        value = json.dumps(fields, ensure_ascii=False, indent=1 if pretty else None).encode()
-        yield Event(number, time, random.choice(_TYPES), value)
+        value = json.dumps(fields, ensure_ascii=False, indent=1 if pretty else None)
+        yield Event(number, time, random.choice(_TYPES), value.replace("\n", line_end).encode())
 
 
 @dataclass(frozen=True)
@@ -94,6 +100,18 @@ class Sample:
 def active(count: int, *, key: bytes | None = None, preallocate: int = 0, **said: Any) -> Sample:
     """An active segment."""
     return _made("active", map(_with_uuid, events(count, **said)), key=key, preallocate=preallocate)
+
+
+def of_random_uuids(count: int) -> Sample:
+    """An active segment of which each record but the first has a UUID of version 4, under a checksum that is right."""
+    random = Random(count)
+    records = [
+        encode(
+            (uuid.UUID(bytes=random.randbytes(16), version=4) if own.number else own.uuid).bytes, b"order", own.value
+        )
+        for own in events(count)
+    ]
+    return Sample("active", b"".join(records))
 
 
 @cache
@@ -120,10 +138,17 @@ def chunked(count: int, *, first: int = 0, chunk_bytes: int = 32_768, **said: An
 
 
 @cache
-def oplog(count: int, *, dialect: str = "draft", **said: Any) -> Sample:
-    """An oplog."""
+def oplog(count: int, *, dialect: str = "draft", clocks: bool = False, **said: Any) -> Sample:
+    """An oplog; with `clocks` later messages refer to keys of earlier ones."""
     rows = (
-        {"version": 1, "checkpointer": own.number + 1, "abi": 2, "batch": 0, "clock": [], "value": own.value}
+        {
+            "version": 1,
+            "checkpointer": own.number + 1,
+            "abi": 2,
+            "batch": 0,
+            "clock": [{"key": bytes([own.number // 40]) * 32, "length": own.number}] if clocks else [],
+            "value": own.value,
+        }
         for own in events(count, **said)
     )
     return _made("oplog", rows, dialect=dialect)
@@ -164,3 +189,18 @@ def _made(format: str, rows: Iterator[Mapping[str, Any]], **how: Any) -> Sample:
                 writer.write(fields)
         index = path.with_suffix(".index")
         return Sample(format, path.read_bytes(), index.read_bytes() if index.exists() else None)
+
+
+def ledger(sample: Sample, **how: Any) -> list[tuple[int, int, str]]:
+    """The ranges of a sound file: start, end, kind."""
+    with seglake.open(sample.data, format=sample.format, **how) as reader:
+        return [(span.start, span.end, span.kind) for span in reader.ledger()]
+
+
+def protected(sample: Sample) -> bytes:
+    """The parity sidecar of a sound file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"made.{sample.extension}"
+        path.write_bytes(sample.data)
+        seglake.protect(path)
+        return path.with_name(f"{path.name}.par").read_bytes()

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from .case import Case, Range, Step
 from .samples import Sample
 
+AGAIN = (Step.RESTORE, Step.LOOK)
+"""Where nothing in the file helps: it is copied again, or looked at."""
 KEPT = (Step.RECOVER, Step.RESTORE)
 """Where bytes are lost: what is sound is written to a new file, or the file is taken from a copy."""
 
@@ -31,6 +33,7 @@ def staged(
     `sample` is the sound file; its index lies beside the broken one, unless `beside` says what does. With `sound` false
     there is no file that was broken. `file` is its name, by default one that fits the format.
     """
+    assert not sound or data != sample.data, f"{name}: nothing is broken"
     own = file or f"orders.{sample.extension}"
     index = {own.rpartition(".")[0] + ".index": sample.index} if sample.index is not None else {}
     return Case(
