@@ -27,7 +27,7 @@ VERSION = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package
 
 # What a user of the wheel runs: a record written, read back, and damaged.
 USE = """
-import importlib.util, pathlib, sys, seglake
+import importlib.util, pathlib, sys, seglake, seglake.cli
 
 assert pathlib.Path(seglake.__file__).is_relative_to(sys.prefix), seglake.__file__
 assert seglake.__version__ == sys.argv[2], seglake.__version__
@@ -46,6 +46,10 @@ assert seglake.verify(path).ok
 data = bytearray(path.read_bytes())
 data[-1] ^= 1
 assert not seglake.verify(bytes(data)).ok
+path.write_bytes(data)
+report = path.with_suffix(".html")
+assert seglake.cli.main(["verify", "--html", str(report), str(path)]) == 1
+assert "<style>" in report.read_text()
 """
 
 

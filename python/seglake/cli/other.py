@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
@@ -51,12 +51,17 @@ def _show(found: Other, label: str) -> None:
     click.echo(f"\n{parity_in_words(parity, label)}")
 
 
+def other_json(found: Other, path: str | None) -> dict[str, Any]:
+    """What was found in a file that is not a segment, ready for JSON."""
+    checked = None if found.parity.covers_nothing else "parity"
+    facts = {"ok": found.is_ok, "path": path, "nbytes": found.nbytes, "format": RAW, "checked": checked}
+    return {**facts, "parity": found.parity.to_dict()}
+
+
 def tell_other(found: Other, label: str, path: str | None, *, as_json: bool, in_one_line: bool) -> None:
     """Say what was found in a file that is not a segment."""
     if as_json:
-        checked = None if found.parity.covers_nothing else "parity"
-        facts = {"ok": found.is_ok, "path": path, "nbytes": found.nbytes, "format": RAW, "checked": checked}
-        click.echo(json_text({**facts, "parity": found.parity.to_dict()}))
+        click.echo(json_text(other_json(found, path)))
     elif in_one_line:
         click.echo(other_line(found.parity, label))
     else:

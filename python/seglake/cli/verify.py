@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Sequence
-from contextlib import closing
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,8 +19,9 @@ from seglake.parity.by_sidecar import NotASegmentError, verified
 from . import folders, options
 from .failure import Status, describe, report_status, tell
 from .help_groups import Command
-from .inputs import Input, each, log_facts
-from .other import Other, tell_other
+from .html.writer import HtmlReport, html, opened_report
+from .inputs import Input, each, log_facts, opened
+from .other import Other, other_json, tell_other
 from .render import json_text
 from .report import index_facts, index_of, index_rebuilding
 from .terminal import Advance, byte_progress
@@ -62,6 +63,7 @@ Examples:
     metavar="N",
     help=f"Read sealed, tenant and chunked files with N threads. [default: one a core, {folders.MOST_THREADS} at most]",
 )
+@html
 @folders.glob
 @options.index
 @options.sidecar
@@ -73,6 +75,8 @@ def command(
     quiet: bool,
     explain: int,
     threads: int | None,
+    html: str | None,
+    no_values: bool,
     sidecar: str | None,
     spool_limit: int,
     **how: Any,
@@ -92,12 +96,17 @@ def command(
     Segments of a log have to reach what the log says. What its writer has not synced yet is not read, and said if no
     writer has the log open.
 
+    With --html, REPORT is one file that a browser shows without a network: a map of the file, and of each damage what
+    it comes from, with the records, fields and bytes around it. A report of that name is replaced, any other file is
+    not.
+
     Exit status: 0 all sound, 1 something is damaged, a parity sidecar included, or is not read, 2 error: a file cannot
     be read or its key is probably wrong. The index of a chunked file is checked, too, but holds nothing of its own:
     damage to it alone is said, with status 0.
     """
     import seglake
 
+    report = opened_report(html, no_values=no_values)
     named = folders.files_named(files, globs, how["key"])
     beside = folders.segments_named(files, how["key"])
     not_read = folders.tell_unread(segment.unread for segment in beside.values())
@@ -117,6 +126,7 @@ def command(
         how=how,
         parity=parity,
         indexed=indexed,
+        html=report,
     )
     worst = max(not_read, verifying.side_by_side() if named.in_folders else verifying.one_by_one(named.files))
     verifying.sum_up(worst, many=len(named.files) > 1 or named.in_folders)
@@ -150,6 +160,7 @@ class _Verifying:
     parity: dict[str, Any]
     indexed: Collection[str]
     """The formats that have an index beside the file."""
+    html: HtmlReport | None = None
     tally: Tally = field(default_factory=Tally)
 
     def one_by_one(self, files: Sequence[str]) -> int:
@@ -158,6 +169,7 @@ class _Verifying:
         def check(file: Input) -> int:
             with byte_progress(PurePath(file.label).name) as advance:
                 found = self._checked(file, self.cores, self.explain, advance)
+            self._add(found, file.label, file.path, lambda: nullcontext(file))
             return self._tell_of(found, file.label, file.path, in_one_line=len(files) > 1 and found.is_ok)
 
         spool_limit, segments = self.spool_limit, self.named.segments
@@ -176,12 +188,19 @@ class _Verifying:
                     self._failed(name, found)
                     worst = max(worst, tell(found, label=name))
                 else:
+                    self._add(found, name, name, lambda name=name: self._opened(name))
                     is_short = name not in self.named.segments or found.is_ok
                     worst = max(worst, self._tell_of(found, name, name, in_one_line=is_short))
         return worst
 
     def sum_up(self, worst: int, *, many: bool) -> None:
-        """Say what was found in all, if there is more to say than of one file."""
+        """Say what was found in all, if there is more to say than of one file, and write the report."""
+        if self.html is not None:
+            for log in self.named.logs:
+                self.html.note(folders.log_line(log))
+            wrote = self.html.write()
+            if not self.as_json:
+                click.echo(wrote)
         if self.as_json or (self.quiet and worst == Status.SOUND):
             return
         for log in self.named.logs:
@@ -196,7 +215,7 @@ class _Verifying:
         # Large ones by several threads, so that the last is not read by one alone.
         large = file.path is not None and not is_uri(file.path) and file.size > _LARGE_BYTES
         # By itself, the file of a segment does not tell what its log says of it: then it is explained here.
-        is_explained = self.as_json or file.segment is not None
+        is_explained = self.as_json or self.html is not None or file.segment is not None
         return self._checked(file, self.cores if large else 1, self.explain if is_explained else 0, go_on)
 
     def _checked(self, file: Input, threads: int, explain: int, progress: Advance | None) -> Checked | Other:
@@ -236,16 +255,42 @@ class _Verifying:
             return Status.SOUND
         rebuilding = None if index is None else index_rebuilding(index, path, self.how["index"])
         if self.as_json:
-            # The path as it was given: the report's own has lost what is not UTF-8.
-            click.echo(json_text({**report.to_dict(), "path": path, "log": self._log(path), "index": index}))
+            click.echo(json_text(self._json(found, path)))
         elif in_one_line:
             click.echo(one_line(report, label, index, rebuilding))
         else:
             show_in_full(report, label, index, rebuilding, sys.stdout)
         return report_status(report)
 
+    def _json(self, found: Checked, path: str | None) -> dict[str, Any]:
+        # The path as it was given: the report's own has lost what is not UTF-8.
+        return {**found.report.to_dict(), "path": path, "log": self._log(path), "index": found.index_facts}
+
+    def _opened(self, name: str) -> AbstractContextManager[Input]:
+        return opened(name, spool_limit=self.spool_limit, segments=self.named.segments)
+
+    def _add(
+        self,
+        found: Checked | Other,
+        label: str,
+        path: str | None,
+        opened: Callable[[], AbstractContextManager[Input]],
+    ) -> None:
+        """Add a file to the report, if one is asked for."""
+        if self.html is None:
+            return
+        if isinstance(found, Other):
+            self.html.add_other(found.parity, other_json(found, path), label, found.nbytes)
+            return
+        segment = self.named.segments.get(label)
+        synced = next((log.synced for log in self.named.logs if segment and log.path == segment.log), None)
+        mark = synced[1] if segment and synced and synced[0] == segment.sequence else None
+        self.html.add(found.report, self._json(found, path), label, opened, self.how, mark)
+
     def _failed(self, name: str, error: Exception) -> None:
         self.tally.unreadable += 1
+        if self.html is not None:
+            self.html.add_failed(name, error)
         if self.as_json:
             click.echo(json_text({"ok": False, "path": name, "log": self._log(name), "error": describe(error)}))
 

@@ -6,6 +6,7 @@ import click
 
 from .. import options
 from ..help_groups import Command
+from ..html.writer import html
 from .folder import folder, reading
 
 _EXAMPLES = """
@@ -20,9 +21,10 @@ Examples:
 @click.command(cls=Command, epilog=_EXAMPLES)
 @folder
 @options.as_json("One JSON object a line for each segment: the report.")
+@html
 @options.key_file()
 @options.debug
-def command(path: str, as_json: bool, key: str | None) -> int:
+def command(path: str, as_json: bool, html: str | None, no_values: bool, key: str | None) -> int:
     """Check every byte of a log's segments, and that none is missing.
 
     `seglake verify DIR`, of a log alone. What a writer has not synced yet is not read. `seglake verify FILE`
@@ -34,4 +36,5 @@ def command(path: str, as_json: bool, key: str | None) -> int:
 
     reading(path, key).close()
     context = click.get_current_context()
-    return context.invoke(verify_files, files=(path,), as_json=as_json, key=key, index=None, limits=None)
+    how = {"as_json": as_json, "html": html, "no_values": no_values, "key": key, "index": None, "limits": None}
+    return context.invoke(verify_files, files=(path,), **how)

@@ -1,0 +1,263 @@
+"""What a report shows of a damaged file, read from it once more: its look, and of each damage what is around it."""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from seglake._text import error_text
+
+from .. import options
+from ..inputs import Input
+from . import content
+from .content import Alike, Cells
+from .fields import Parsed, unit_at
+from .states import Run, runs_of
+
+if TYPE_CHECKING:
+    from seglake import Record, Report, Span
+    from seglake.types import Diagnosis
+
+__all__ = ["Budget", "Damage", "Near", "Seen", "see"]
+
+MOST_RANGES: Final = 100
+DAMAGED: Final = "the damaged unit"
+_MOST_NEAR: Final = 5
+_HEAD_BYTES: Final = 320
+_AROUND_BYTES: Final = 256
+_WINDOW_BYTES: Final = 64 << 10
+_MOST_ALIKE: Final = 3
+_ZOOM_CELLS: Final = 256
+_ZOOM_BYTES: Final = 1 << 20
+
+ReadAt = Callable[[int, int], bytes]
+
+
+@dataclass
+class Budget:
+    """How many bytes of files may still go into a report."""
+
+    left: int = 512 << 10
+
+    def take(self, wanted: int) -> int:
+        """Take as many of the bytes as there are left, and return how many."""
+        taken = min(wanted, self.left)
+        self.left -= taken
+        return taken
+
+
+class Near(NamedTuple):
+    """A sound record near a damage: what it is known by, and the beginning of its value."""
+
+    position: int
+    timestamp_us: int | None
+    id: tuple[tuple[str, Any], ...]
+    type: str | None
+    head: bytes
+    nbytes: int
+
+
+@dataclass
+class Damage:
+    """One entry of a report: ranges that one cause explains, and what is around them.
+
+    Attributes:
+        spans: the ranges, the first first.
+        diagnosis: what they probably come from; None if nobody asked for it.
+        times: how many diagnoses are the same one after the other.
+        consequences: what follows from it.
+        before: the last sound records before it, the nearest last.
+        after: the first sound records after it.
+        units: the fields of the unit before it, of the damaged one, and of the one after.
+        windows: offsets and bytes of what is around it.
+        alike: its sectors that are elsewhere in the file, too.
+        zoom: the content of the bytes around it, and where they begin; None if the map shows all of it.
+    """
+
+    spans: list[Span]
+    diagnosis: Diagnosis | None
+    times: int = 1
+    consequences: list[Diagnosis] = field(default_factory=list["Diagnosis"])
+    before: deque[Near] = field(default_factory=lambda: deque[Near](maxlen=_MOST_NEAR))
+    after: list[Near] = field(default_factory=list[Near])
+    units: list[tuple[str, list[Parsed]]] = field(default_factory=list[tuple[str, list[Parsed]]])
+    windows: list[tuple[int, bytes]] = field(default_factory=list[tuple[int, bytes]])
+    alike: list[Alike] = field(default_factory=list[Alike])
+    zoom: tuple[int, Cells] | None = None
+
+    @property
+    def start(self) -> int:
+        """Where the first range begins."""
+        return self.spans[0].start
+
+    @property
+    def end(self) -> int:
+        """Where the last range ends."""
+        return self.spans[-1].end
+
+
+@dataclass
+class Seen:
+    """A file of a report with all that is shown of it."""
+
+    label: str
+    path: str | None
+    report: Report
+    cells: Cells
+    runs: list[Run]
+    damages: list[Damage]
+    more_ranges: int
+    unread: str = ""
+    """Why records could not be read, if they could not be."""
+
+
+def see(file: Input, report: Report, how: dict[str, Any], budget: Budget) -> Seen:
+    """Read what a report shows of a file.
+
+    Args:
+        file: the file.
+        report: what was found in it.
+        how: the options of reading.
+        budget: how many bytes of it may go into the page.
+
+    Raises:
+        OSError, SeglakeError: the file cannot be read any more.
+    """
+    damages = [] if report.wrong_key else _damages(report)
+    ranges = sum(total.ranges for total in report.totals if total.cause is not None)
+    shown = sum(len(own.spans) + sum(len(_ranges(each)) for each in own.consequences) for own in damages)
+    with file.bytes() as unbounded:
+
+        def read_at(offset: int, size: int) -> bytes:
+            return unbounded(offset, max(min(size, report.nbytes - offset), 0))
+
+        sectors = [content.sectors_of(read_at, own.start, own.end) for own in damages]
+        cell_bytes = content.cells_of(report.nbytes)
+        every = {sector for its in sectors for sector, _ in its}
+        cells, places = content.look(read_at, 0, report.nbytes, cell_bytes, every)
+        unread = _read_records(file, report, how, damages)
+        for own, its in zip(damages, sectors, strict=True):
+            own.alike = content.alike(its, places)[:_MOST_ALIKE]
+            own.zoom = _zoom(read_at, own, report.nbytes)
+            own.windows = list(_windows(read_at, own, report.nbytes, budget))
+            own.units = _units(read_at, own, report)
+    return Seen(
+        file.label,
+        file.path,
+        report,
+        cells,
+        runs_of(report),
+        damages,
+        0 if report.wrong_key else max(ranges - shown, 0),
+        unread,
+    )
+
+
+def _ranges(own: Diagnosis) -> Sequence[Span]:
+    from seglake._types import Span
+
+    return [Span(own.start, own.end, own.kind, own.cause)]
+
+
+def _damages(report: Report) -> list[Damage]:
+    """The entries: what one cause explains is one, and what follows from another is below that."""
+    if not report.diagnoses:
+        return [Damage([span], None) for span in report.damage[:MOST_RANGES]]
+    found: list[Damage] = []
+    for own in report.diagnoses[:MOST_RANGES]:
+        last = found[-1].diagnosis if found else None
+        if own.reason == "consequence" and found:
+            found[-1].consequences.append(own)
+        elif last is not None and (own.reason, own.evidence) == (last.reason, last.evidence) and not own.repairs:
+            found[-1].spans += _ranges(own)
+            found[-1].times += 1
+        else:
+            found.append(Damage(list(_ranges(own)), own))
+    return found
+
+
+def _read_records(file: Input, report: Report, how: dict[str, Any], damages: Sequence[Damage]) -> str:
+    """Find the sound records around each damage in one pass. Returns why there are none, if they cannot be read."""
+    import seglake
+
+    if not damages:
+        return ""
+    names = seglake.formats()[report.format].identifier
+    recent: deque[Record] = deque(maxlen=_MOST_NEAR)
+    waiting = sorted(damages, key=lambda own: own.start)
+    filling: list[Damage] = []
+    try:
+        with (
+            warnings.catch_warnings(),
+            seglake.open(file.from_start(), on_damage="skip", sidecar=None, **options.given(how)) as reader,
+        ):
+            warnings.simplefilter("ignore", seglake.exceptions.DamageWarning)
+            for record in reader:
+                while waiting and record.position >= waiting[0].start:
+                    own = waiting.pop(0)
+                    own.before.extend(_near(each, names) for each in recent)
+                    filling.append(own)
+                for own in filling:
+                    if record.position >= own.end:
+                        own.after.append(_near(record, names))
+                filling = [own for own in filling if len(own.after) < _MOST_NEAR] if filling else filling
+                if not waiting and not filling:
+                    break
+                recent.append(record)
+    except (seglake.SeglakeError, OSError, ValueError) as error:
+        return error_text(error)
+    for own in waiting:
+        own.before.extend(_near(each, names) for each in recent)
+    return ""
+
+
+def _near(record: Record, names: Iterable[str]) -> Near:
+    value = record.value or b""
+    kind: str | None = getattr(record, "type", None)
+    when: int | None = getattr(record, "timestamp_us", None)
+    known = tuple((name, getattr(record, name)) for name in names)
+    return Near(record.position, when, known, kind, value[:_HEAD_BYTES], len(value))
+
+
+def _windows(read_at: ReadAt, own: Damage, nbytes: int, budget: Budget) -> Iterable[tuple[int, bytes]]:
+    """The bytes around a damage, in whole rows of a hexdump: all of them, or those around its ends."""
+    first = max(own.start - _AROUND_BYTES, 0) // 16 * 16
+    last = min(own.end + _AROUND_BYTES, nbytes)
+    taken = budget.take(min(last - first, _WINDOW_BYTES)) // 16 * 16
+    if last - first <= max(taken, 16):
+        yield first, read_at(first, last - first)
+    elif taken:
+        half = taken // 32 * 16
+        yield first, read_at(first, taken - half)
+        if half:
+            at = (last - half) // 16 * 16
+            yield at, read_at(at, last - at)
+
+
+def _zoom(read_at: ReadAt, own: Damage, nbytes: int) -> tuple[int, Cells] | None:
+    """The look of what is around a damage, in cells of a power of two; None where the map has as small ones."""
+    room = max(2 * (own.end - own.start), 4096)
+    cell_bytes = 16
+    while cell_bytes * _ZOOM_CELLS < room:
+        cell_bytes *= 2
+    whole = cell_bytes * _ZOOM_CELLS
+    if whole > _ZOOM_BYTES or cell_bytes >= content.cells_of(nbytes):
+        return None
+    first = max((own.start + own.end - whole) // 2, 0) // cell_bytes * cell_bytes
+    return first, content.look(read_at, first, min(first + whole, nbytes), cell_bytes)[0]
+
+
+def _units(read_at: ReadAt, own: Damage, report: Report) -> list[tuple[str, list[Parsed]]]:
+    """The fields of the damaged unit, and of the sound ones beside it."""
+    at = {DAMAGED: own.start}
+    if report.format != "tenant":
+        # A record of a tenant file is a part of its unit, whose beginning it does not tell.
+        at = {"the sound one before": own.before[-1].position, **at} if own.before else at
+        at |= {"the sound one after": own.after[0].position} if own.after else {}
+    causes = {DAMAGED: own.spans[0].cause}
+    return [
+        (name, unit_at(report.format, read_at, start, report.nbytes, causes.get(name))) for name, start in at.items()
+    ]

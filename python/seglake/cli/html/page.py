@@ -1,0 +1,335 @@
+"""The page: first screen, map, damages, overview of several files, and the footer; within its size."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from seglake._values import instant_us
+
+from ..render import count, exact_size, size
+from .damage import advised, candidate, entry, script_data, summary
+from .gather import Damage, Seen
+from .markup import Html, data, element, script_json
+from .minimap import Map, figure, patterns
+from .parts import cell, number, table, term
+from .states import STATES, worst
+from .stub import advise
+
+__all__ = ["MARK", "Line", "Page", "written"]
+
+MARK: Final = '<!DOCTYPE html>\n<html lang="en" data-by="seglake">'
+"""What each report begins with: a file that does not is not replaced by one."""
+MOST_BYTES: Final = 2_000_000
+# Damages of a file, whether their bytes are for the script, and the report as JSON.
+_LESS_AND_LESS: Final = (
+    (100, True, True),
+    (100, False, True),
+    (20, False, True),
+    (5, False, False),
+    (0, False, False),
+)
+_PLAIN_JSON_BYTES: Final = 64 << 10
+_MOST_LINES: Final = 400
+_BAR_CELLS: Final = 120
+
+
+@dataclass
+class Line:
+    """A file in the overview.
+
+    Attributes:
+        label: its name.
+        verdict: in one word or two.
+        said: what was found in it, in a line.
+        nbytes: its length; None if it was not read.
+        states: the letters of its states, in cells of equal size.
+        mark: up to where its log says that it is synced; None if no log does.
+    """
+
+    label: str
+    verdict: str
+    said: str
+    nbytes: int | None = None
+    states: str = ""
+    mark: int | None = None
+
+
+@dataclass
+class Page:
+    """What is in a report.
+
+    Attributes:
+        command: which command wrote it.
+        options: what it was called with, without the files.
+        values: whether values of records are in it.
+        lines: all files.
+        seen: those that are shown in full.
+        notes: what there is to say of all files together.
+        reports: what `--json` prints, of each file.
+    """
+
+    command: str
+    options: Mapping[str, str]
+    values: bool
+    lines: list[Line] = field(default_factory=list[Line])
+    seen: list[Seen] = field(default_factory=list[Seen])
+    notes: list[str] = field(default_factory=list[str])
+    reports: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+
+
+def written(page: Page) -> str:
+    """The page as HTML, of at most 2 MB: if there is more to show, less of it is shown."""
+    for most, bytes_too, json_too in (
+        (100, True, True),
+        (100, False, True),
+        (20, False, True),
+        (5, False, False),
+        (0, False, False),
+    ):
+        text = _written(page, most, bytes_too=bytes_too, json_too=json_too)
+        if len(text) <= MOST_BYTES // 4 or len(text.encode()) <= MOST_BYTES:
+            return text
+    return text
+
+
+def _written(page: Page, most: int, *, bytes_too: bool, json_too: bool) -> str:
+    style, script = _asset("style.css"), _asset("report.js")
+    policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src data:"
+    entries: dict[str, Any] = {}
+    sections = [
+        _file(seen, f"f{number}", page, most, entries, bytes_too=bytes_too) for number, seen in enumerate(page.seen, 1)
+    ]
+    title = page.lines[0].label if len(page.lines) == 1 else count(len(page.lines), "file")
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        Html(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("meta", name="referrer", content="no-referrer"),
+        element("title", f"seglake {page.command}: {title}"),
+        Html(f"<style>{style}</style>"),
+    )
+    body = element(
+        "body",
+        element("a", "To the content", href="#main", class_="skip"),
+        element("header", _first_line(page)),
+        element("main", _overview(page) if len(page.lines) > 1 or page.notes else None, *sections, id="main"),
+        element("footer", *_footer(page, json_too=json_too)),
+        element("p", "", id="status", role="status", aria_live="polite"),
+        patterns(),
+        script_json("bytes", entries),
+        Html(f"<script>{script}</script>"),
+    )
+    return f"{MARK}\n{head}\n{body}\n</html>\n"
+
+
+@cache
+def _asset(name: str) -> str:
+    return files("seglake.cli.html").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _first_line(page: Page) -> Html:
+    has = "values of records are in this page" if page.values else "no values of records are in this page"
+    return element(
+        "p", f"seglake {page.command}: a report. {has[0].upper()}{has[1:]}. It holds no key. Nothing was changed."
+    )
+
+
+def _file(seen: Seen, name: str, page: Page, most: int, entries: dict[str, Any], *, bytes_too: bool) -> Html:
+    """All of one file: the first screen, then the map, then each damage."""
+    report = seen.report
+    shown = seen.damages[:most]
+    parts: list[Html | None] = []
+    for place, own in enumerate(shown, 1):
+        identifier = f"{name}-{place}"
+        advice = None if own.diagnosis is None else advise(report, own.diagnosis, seen.path)
+        parts.append(entry(seen, own, identifier, advice, values=page.values, is_first=place == 1))
+        if page.values and bytes_too:
+            entries[identifier] = script_data(seen, own)
+    left = seen.more_ranges + sum(len(own.spans) for own in seen.damages[most:])
+    if left:
+        parts.append(element("p", f"and {count(left, 'more range')}: the totals below count them, --json lists them"))
+    return element(
+        "section",
+        _first_screen(seen, name),
+        _candidates(seen),
+        _picture(seen, name),
+        element(
+            "section",
+            element("h2", "Damage"),
+            *_index(seen, name, shown),
+            *parts,
+            id="damage" if name == "f1" else None,
+        )
+        if shown
+        else None,
+        _totals(seen),
+        id=name,
+        class_="file",
+        aria_label=seen.label,
+    )
+
+
+def _verdict(seen: Seen) -> tuple[str, str]:
+    if seen.report.wrong_key:
+        return "probably the wrong key", "kept"
+    return ("sound", "sound") if seen.report.ok else ("damaged", "corrupt")
+
+
+def _first_screen(seen: Seen, name: str) -> Html:
+    """Verdict, cause, what is lost and what is not, one command, and what not to do: in this order."""
+    report, (verdict, style) = seen.report, _verdict(seen)
+    advice = advise(report, next((own.diagnosis for own in seen.damages if own.diagnosis), None), seen.path)
+    what = f"{report.format}, {exact_size(report.nbytes)}, {count(report.records, 'record')}"
+    if report.first_timestamp_us is not None and report.last_timestamp_us is not None:
+        what += f", {instant_us(report.first_timestamp_us)} to {instant_us(report.last_timestamp_us)}"
+    parts = [
+        element("h1", data(seen.label), ": ", element("strong", verdict, class_=f"verdict-{style}")),
+        element("p", what, class_="what"),
+    ]
+    if not report.ok:
+        parts.append(advised(advice))
+    if (others := len(seen.damages) - 1) > 0:
+        parts.append(element("p", element("a", f"and {count(others, 'other damage')} below", href=f"#{name}-2")))
+    return element("section", *parts, class_="first")
+
+
+def _candidates(seen: Seen) -> Html | None:
+    """The causes that are not proven: what speaks for each and against it."""
+    doubtful = [own for own in seen.damages if own.diagnosis is not None and own.diagnosis.certainty != "proven"][:3]
+    if not doubtful:
+        return None
+    said: list[Html] = []
+    for own in doubtful:
+        advice = advise(seen.report, own.diagnosis, seen.path)
+        said.append(element("li", element("p", summary(own)), candidate(advice)))
+    return element("section", element("h2", "Not proven"), element("ol", *said), class_="candidates")
+
+
+def _picture(seen: Seen, name: str) -> Html | None:
+    if not seen.report.nbytes:
+        return element("p", "The file is empty.")
+    targets = [(own.start, own.end, summary(own)) for own in seen.damages]
+    links = [link for own in seen.damages for link in own.alike[:1]]
+    missing = sum(getattr(own.diagnosis, "missing_bytes", None) or 0 for own in seen.damages)
+    picture = Map(0, seen.cells, seen.runs, missing, targets, links)
+    return element("section", element("h2", "Map"), figure(picture, f"{name}-map", f"Map of {seen.label}"))
+
+
+def _index(seen: Seen, name: str, shown: Sequence[Damage]) -> Iterable[Html]:
+    """Links to all damages, where there are several."""
+    if len(shown) > 1:
+        links = [
+            element("li", element("a", summary(own), href=f"#{name}-{number}", class_="to"))
+            for number, own in enumerate(shown, 1)
+        ]
+        yield element("nav", element("ol", *links), aria_label="Damages")
+
+
+def _totals(seen: Seen) -> Html:
+    rows = (
+        element(
+            "tr",
+            element("th", term(own.kind), scope="row"),
+            cell(term(own.cause) if own.cause else ""),
+            number(own.nbytes),
+            number(own.ranges),
+        )
+        for own in seen.report.totals
+    )
+    return element("section", element("h2", "All bytes"), table("Totals", ("kind", "cause", "bytes", "ranges"), rows))
+
+
+def _overview(page: Page) -> Html:
+    """All files in a table, those that are not sound first, each with its states on a line."""
+    lines = sorted(page.lines, key=lambda own: own.verdict == "sound")
+    full = {seen.label: f"#f{number}" for number, seen in enumerate(page.seen, 1)}
+    largest = max((own.nbytes or 0 for own in lines), default=0)
+    rows = (
+        element(
+            "tr",
+            element(
+                "th",
+                element("a", data(own.label), href=full[own.label]) if own.label in full else data(own.label),
+                scope="row",
+            ),
+            cell(own.verdict),
+            cell(own.said),
+            cell(_bar(own, largest)),
+        )
+        for own in lines[:_MOST_LINES]
+    )
+    more = len(lines) - _MOST_LINES
+    return element(
+        "section",
+        element("h1", count(len(lines), "file")),
+        *(element("p", note) for note in page.notes),
+        table("Files", ("file", "verdict", "found", "where"), rows),
+        element("p", f"and {count(more, 'more file')}") if more > 0 else None,
+    )
+
+
+def _bar(own: Line, largest: int) -> Html | None:
+    """The states of a file on one line, as long as it is beside the largest one, and where its log's mark is."""
+    if not own.states or not own.nbytes:
+        return None
+    wide = max(_BAR_CELLS * own.nbytes / largest, 2)
+    each = wide / len(own.states)
+    parts = [
+        element("path", class_=STATES[letter].style, d=f"M{at * each:.2f} 0h{each:.2f}v10h{-each:.2f}z")
+        for at, letter in enumerate(own.states)
+    ]
+    said = f"{own.label}: {', '.join(STATES[letter].name for letter in STATES if letter in own.states)}"
+    if own.mark is not None:
+        parts.append(element("path", class_="edge", d=f"M{wide * own.mark / own.nbytes:.2f} 0v14"))
+        said += f"; synced up to {own.mark:,}"
+    return element(
+        "svg",
+        element("title", said),
+        *parts,
+        viewBox=f"0 0 {_BAR_CELLS} 14",
+        width=2 * _BAR_CELLS,
+        height=28,
+        role="img",
+        aria_label=said,
+    )
+
+
+def bar_of(seen_runs: Sequence[Any], nbytes: int) -> str:
+    """The states of a file for its line in the overview, runs of one state as one letter each cell."""
+    cells = min(_BAR_CELLS, nbytes)
+    return "".join(worst(seen_runs, at * nbytes // cells, (at + 1) * nbytes // cells) for at in range(cells))
+
+
+def _footer(page: Page, *, json_too: bool) -> Iterable[Html]:
+    from seglake import __version__
+
+    given = "; ".join(f"{name} {value}" for name, value in page.options.items()) or "no options"
+    yield element(
+        "p", f"seglake {__version__}, {page.command}: {given}. Nothing was changed: what is proposed was not done."
+    )
+    if json_too:
+        text = "".join(json.dumps(own, sort_keys=True) + "\n" for own in page.reports).encode()
+        kind, name = "application/json", "report.json"
+        if len(text) > _PLAIN_JSON_BYTES:
+            text, kind, name = gzip.compress(text, mtime=0), "application/gzip", "report.json.gz"
+        link = f"data:{kind};base64,{base64.b64encode(text).decode()}"
+        yield element("p", element("a", f"The whole report as JSON ({size(len(text))})", href=link, download=name))
+    else:
+        yield element("p", f"The whole report is too large for this page: seglake {page.command} --json prints it.")
+    yield element(
+        "p", "Keys: n and p go to the next and the last damage, arrows through bytes, Escape back.", class_="keys"
+    )

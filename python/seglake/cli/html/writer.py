@@ -1,0 +1,144 @@
+"""`--html`: the files of a command as they are verified, and the report of them in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from seglake.parity import ParityReport
+
+from .. import options
+from ..failure import Trouble, describe
+from ..inputs import STANDARD_INPUT, Input
+from ..options import Option, together
+from ..render import count, printable, size
+from ..report import parity_in_words
+from ..verdict import one_line
+from .gather import Budget, see
+from .page import MARK, Line, Page, bar_of, written
+from .states import runs_of
+
+if TYPE_CHECKING:
+    from seglake import Report
+
+__all__ = ["HtmlReport", "html", "opened_report"]
+
+_MOST_SEEN: Final = 20
+# Those that hold what nobody else is to know, or that say where the report goes.
+_NOT_SHOWN: Final = ("key", "html", "no_values", "files", "paths")
+
+html: Option = together(
+    click.option("--html", metavar="REPORT", type=options.PATH, help="Also write a page for a browser."),
+    click.option(
+        "--no-values", is_flag=True, help="With --html: no values of records in the page, only lengths and hashes."
+    ),
+)
+"""Where the report goes, and whether it has values."""
+
+
+def opened_report(path: str | None, *, no_values: bool) -> HtmlReport | None:
+    """The report of the command that runs; None if none is asked for.
+
+    Raises:
+        Trouble: there is a file of this name that is not such a report.
+        click.UsageError: `--no-values` without a report.
+    """
+    if path is None:
+        if no_values:
+            raise click.UsageError("--no-values is for a report: name one with --html")
+        return None
+    return HtmlReport(path, values=not no_values)
+
+
+class HtmlReport:
+    """A report that is being gathered."""
+
+    def __init__(self, path: str, *, values: bool) -> None:
+        context = click.get_current_context()
+        self._path = path
+        self._budget = Budget()
+        given = {f"--{name.replace('_', '-')}": own for name, own in context.params.items() if name not in _NOT_SHOWN}
+        shown = {name: str(own) for name, own in given.items() if own not in (None, False, (), {})}
+        self._page = Page(context.command_path.removeprefix("seglake "), shown, values)
+        self._check()
+
+    def _check(self) -> None:
+        """Refuse what cannot be written to, before anything is read.
+
+        Raises:
+            Trouble: standard output, a folder, or a file that is not a report.
+        """
+        shown, path = printable(self._path), Path(self._path)
+        if self._path == STANDARD_INPUT:
+            raise Trouble("-: expected the path of a report to write, found standard output")
+        if path.is_dir():
+            raise Trouble(f"{shown}: is a folder: name the report to write")
+        if path.exists():
+            with path.open("rb") as file:
+                if file.read(len(MARK)) != MARK.encode():
+                    raise Trouble(
+                        f"{shown}: exists, and is not a report that --html wrote: name another file for --html"
+                    )
+
+    def add(
+        self,
+        report: Report,
+        json: dict[str, Any],
+        label: str,
+        opened: Callable[[], AbstractContextManager[Input]],
+        how: dict[str, Any],
+        mark: int | None = None,
+    ) -> None:
+        """Add a file that was read.
+
+        Args:
+            report: what was found in it.
+            json: the same as `--json` prints it.
+            label: its name.
+            opened: opens it once more.
+            how: the options of reading.
+            mark: up to where its log says that it is synced.
+        """
+        found = one_line(report, "", None, None).split("\n")[0]
+        verdict, _, said = found.partition("  ")
+        line = Line(label, {"ok": "sound"}.get(verdict, verdict.strip("? ")), said.strip(), report.nbytes, mark=mark)
+        line.states = bar_of(runs_of(report), report.nbytes)
+        self._page.lines.append(line)
+        if (not report.ok and len(self._page.seen) < _MOST_SEEN) or len(self._page.lines) == 1:
+            with opened() as file:
+                self._page.seen.append(see(file, report, how, self._budget))
+        if len(self._page.lines) > 1 and self._page.seen[0].report.ok:
+            del self._page.seen[0]  # of several only those that are damaged are shown
+        self._page.reports.append(json)
+
+    def add_other(self, parity: ParityReport, json: dict[str, Any], label: str, nbytes: int) -> None:
+        """Add a file that is not a segment."""
+        verdict = "sound" if parity.outcome == "sound" else "damaged"
+        self._page.lines.append(Line(label, verdict, parity_in_words(parity, label), nbytes))
+        self._page.reports.append(json)
+
+    def add_failed(self, label: str, error: Exception) -> None:
+        """Add a file that could not be read."""
+        self._page.lines.append(Line(label, "not read", describe(error, label=label)))
+
+    def note(self, text: str) -> None:
+        """Add what there is to say of all files together."""
+        self._page.notes.append(text)
+
+    def write(self) -> str:
+        """Write the report, and return a line that says so.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        from seglake.write.new_file import new_file
+
+        text = written(self._page).encode()
+        with new_file(self._path, replace=True) as file:
+            file.write(text)
+        files, values = count(len(self._page.lines), "file"), "with" if self._page.values else "without"
+        return f"{printable(self._path)}: a report of {files}, {size(len(text))}, {values} values"
