@@ -73,6 +73,19 @@ def test_options_of_the_data_source_are_in_the_table_by_their_names() -> None:
     assert ours - known == set()
 
 
+def test_what_python_calls_an_option_names_that_of_the_data_source() -> None:
+    pytest.importorskip("pyspark")
+    from seglake.spark.option_table import refuse_unknown
+
+    for _, python, _, spark in rows():
+        expected = re.findall(r"`([\w.]+)`", spark)
+        for name in re.findall(r"`(\w+)=`", python) if expected else []:
+            try:
+                refuse_unknown([name])
+            except ValueError as error:
+                assert any(each in str(error).partition("Did you mean ")[2] for each in expected), error
+
+
 def test_the_top_level_is_small() -> None:
     assert len(seglake.__all__) <= MOST_NAMES
     assert sorted(seglake.__all__) == seglake.__all__

@@ -65,8 +65,10 @@ def test_what_spark_adds_for_tables_is_accepted() -> None:
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"key": "key"}, r"unknown option 'key'. Did you mean keyFile\?"),
-        ({"on_damage": "skip"}, r"unknown option 'on_damage'. Did you mean mode\?"),
+        ({"key": "key"}, r"unknown option 'key'. Did you mean keyFile, or secretKey for the key itself\?"),
+        ({"format": "active"}, r"unknown option 'format'. Did you mean segmentFormat\?"),
+        ({"startingOffsets": "0"}, r"Did you mean startingFrom\?"),
+        ({"checkpoint": "/states"}, r"Did you mean stateLocation\?"),
         ({"mod": "FAILFAST"}, r"unknown option 'mod'. Did you mean mode\?"),
         ({"secretky": HEX}, r"unknown option 'secretky'. Did you mean secretKey\?"),
         ({"zzz": "1"}, r"unknown option 'zzz'. The options are segmentFormat, dialect, mode, "),

@@ -173,7 +173,7 @@ def test_files_that_grow_are_followed(spark: SparkSession, tmp_path: Path) -> No
 def test_what_is_no_stream_is_said_plainly(spark: SparkSession, tmp_path: Path) -> None:
     append(tmp_path / "a.active", 0, 1)
     sink = Sink(spark, tmp_path, tmp_path / "own")
-    with pytest.raises(Exception, match=r"expected the folder of a log.*with option stateLocation") as raised:
+    with pytest.raises(Exception, match=r"expected the folder of a log.*\.option\(\"stateLocation\", ") as raised:
         sink.begin({}).awaitTermination(120)
     assert "UnboundLocalError" not in str(raised.value)
 

@@ -373,8 +373,12 @@ def test_records_are_chosen_by_options(path: Path) -> None:
 def test_what_is_no_log_is_an_error(tmp_path: Path, path: Path) -> None:
     with seglake.create(tmp_path / "plain.active", format="active") as writer:
         writer.write(type="t", value=b"1")
-    with pytest.raises(ValueError, match="expected the folder of a log"):
-        Query(tmp_path)
+    for named in (tmp_path, tmp_path / "*.active"):
+        with pytest.raises(ValueError, match="expected the folder of a log") as raised:
+            Query(named)
+        assert f'.option("stateLocation", "{tmp_path}-states")' in str(raised.value)
+    with pytest.raises(ValueError, match=r'a stream reads a whole log.* add \.option\("stateLocation", '):
+        Query(tmp_path, pathGlobFilter="*.active")
 
 
 @pytest.mark.parametrize("offset", [{}, {"version": 2, "segment": None}, {"version": 1, "segment": "x"}, [], "1"])

@@ -46,13 +46,27 @@ _FROM_SPARK: Final = frozenset(
 )
 # Options of the stores of files elsewhere begin so; what follows depends on the store.
 STORE_PREFIX: Final = "fs."
-# What the command line and Python call an option, in lower case and without "_", and its name here.
+# What Python, the command line and other sources call something, in lower case and without "_", and what it is here.
 _ELSEWHERE: Final = {
-    "key": "keyFile",
+    "checkpoint": "stateLocation",
+    "columns": ".select(...), or .schema(...), which also decodes no others",
+    "endtime": "until",
+    "filter": "where",
+    "filters": "where",
     "format": "segmentFormat",
-    "ondamage": "mode",
     "glob": "pathGlobFilter",
+    "ifexists": '.mode("overwrite") of the writer',
+    "includefilepaths": "metadataColumns",
+    "key": "keyFile, or secretKey for the key itself",
+    "limits": "recordBytes",
+    "ondamage": "mode, which is PERMISSIVE, DROPMALFORMED or FAILFAST, or repair",
+    "overwrite": '.mode("overwrite") of the writer',
+    "password": "secretKey",
     "recursive": "recursiveFileLookup",
+    "startingoffsets": "startingFrom",
+    "starttime": "since",
+    "storageoptions": f"{STORE_PREFIX}region and the like, each an option of its own",
+    "to": "segmentFormat",
 }
 # The catalog passes each option of a table a second time, under this prefix.
 _TABLE_PREFIX: Final = "option."
@@ -549,15 +563,17 @@ def refuse_unknown(given: Collection[str]) -> None:
     for name in given:
         if name in known or _is_from_spark(name) or _is_for_store(name):
             continue
-        near = difflib.get_close_matches(_ELSEWHERE.get(name.replace("_", ""), name).lower(), known, n=1)
+        meant = _ELSEWHERE.get(name.replace("_", ""))
+        near = difflib.get_close_matches(name, known, n=1)
+        meant = meant or (known[near[0]] if near else None)
         reading = [option.name for option in options_of("reading")]
         writing, streaming = (
             ", ".join(option.name for option in options_of(purpose) if option.name not in reading)
             for purpose in ("writing", "streaming")
         )
         hint = (
-            f"Did you mean {known[near[0]]}?"
-            if near
+            f"Did you mean {meant}?"
+            if meant
             else f"The options are {', '.join(reading)}; those of writing alone {writing}; those of streams alone "
             f"{streaming}."
         )

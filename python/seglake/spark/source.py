@@ -202,8 +202,9 @@ class SegmentDataSourceReader(DataSourceReader):
 
 def _no_sink() -> NotImplementedError:
     return NotImplementedError(
-        "seglake is not a sink of streams, with writeStream.format or option checkpointLocation. Use "
-        "writeStream.foreachBatch with a function that writes each batch, by its number, into a folder of its own: "
+        "seglake is not a sink of streams, and checkpointLocation is an option of writeStream: for readStream there is "
+        "stateLocation. To write a stream, use writeStream.foreachBatch with a function that writes each batch, by its "
+        "number, into a folder of its own: "
         'frame.write.format("seglake").option("segmentFormat", "sealed").mode("overwrite").save(f"/logs/{number}")'
     )
 

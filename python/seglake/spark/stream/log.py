@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -20,7 +21,7 @@ from .offset import NEW_CHECKPOINT, LogOffset
 if TYPE_CHECKING:
     from ..options import ReadOptions
 
-__all__ = ["LogStream", "Quota"]
+__all__ = ["LogStream", "Quota", "streaming_files"]
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -38,6 +39,15 @@ class _Listed(NamedTuple):
     file: SegmentFile
     segment: ListedSegment
     end: LogOffset
+
+
+def streaming_files(path: str) -> str:
+    """Returns how to stream what is at a path if that is no log, for errors."""
+    folder = re.split(r"/?[^/]*[*?\[{]", path)[0].rstrip("/")
+    return (
+        f'To stream other files, add .option("stateLocation", "{printable_path(folder)}-states"): a folder outside of '
+        "theirs for what was read, to keep with the checkpoint"
+    )
 
 
 @dataclass(frozen=True)
@@ -131,8 +141,8 @@ class LogStream:
                 notes.add(unread.path, str(unread), once=(unread.path, unread))
         if not listing.logs:
             raise ValueError(
-                f"{printable_path(self.folder)}: expected the folder of a log to stream from. To stream other files, "
-                "name a folder for the states of the stream with option stateLocation"
+                f"{printable_path(self.folder)}: expected the folder of a log to stream from. "
+                f"{streaming_files(self.folder)}"
             )
         foreign = next((file for file in listing.files if file.segment is None), None)
         if foreign is not None:

@@ -24,7 +24,7 @@ from ..partitions import SegmentPartition, partitions
 from ..schema import ReadSchema
 from ..versions import reduced
 from .folder import FolderStream
-from .log import LogStream, Quota
+from .log import LogStream, Quota, streaming_files
 from .offset import LogOffset, StateOffset
 
 if TYPE_CHECKING:
@@ -194,11 +194,15 @@ class LogStreamReader(StreamReader):
         """
         options.check_format(FORMAT_OF_LOGS)
         if len(options.paths) != 1:
-            raise ValueError(f"expected the folder of one log to stream from, {len(options.paths)} paths are given")
+            raise ValueError(
+                f"expected the folder of one log to stream from, {len(options.paths)} paths are given. "
+                f"{streaming_files(options.paths[0])}"
+            )
         if options.filter != FileFilter() or options.ignore_missing_files or options.ignore_corrupt_files:
             raise ValueError(
                 "options pathGlobFilter, modifiedAfter, modifiedBefore, recursiveFileLookup, ignoreMissingFiles and "
-                "ignoreCorruptFiles choose among files, and a stream reads a whole log: leave them out"
+                "ignoreCorruptFiles choose among files, and a stream reads a whole log: leave them out. "
+                f"{streaming_files(options.paths[0])}"
             )
         stream = LogStream(options.paths[0], options)
         stream.end()
