@@ -17,6 +17,7 @@ import seglake.spark
 from seglake.lake.parquet import DAMAGE_SCHEMA, FILES_SCHEMA, RUNS_SCHEMA
 from seglake.lake.result import IngestArguments
 from seglake.lake.views import VIEWS
+from seglake.read.formats import LOCATION_COLUMNS
 from seglake.spark.functions import from_oplog
 from seglake.spark.option_table import Purpose, options_of
 
@@ -36,14 +37,29 @@ EXAMPLES = [
 ]
 
 
-@pytest.mark.parametrize("code", EXAMPLES)
-def test_examples_run(spark: SparkSession, tmp_path: Path, code: str, capfd: pytest.CaptureFixture[str]) -> None:
-    if "readStream" in code:
-        pytest.importorskip("pyspark.sql.streaming.datasource", reason="streams need PySpark 4.2")
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
     data = tmp_path / "demo-data"
     for vector, name in FILES.items():
         (data / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "tests/vectors" / vector, data / name)
+    return data
+
+
+def test_sql_runs(spark: SparkSession, data: Path) -> None:
+    code = re.search(r"^```sql\n(.*?);\n(.*?);\n```$", (ROOT / "docs" / "spark.md").read_text(), re.M | re.S)
+    assert code is not None
+    spark.sql(code[1].replace("demo-data", str(data)))
+    try:
+        assert spark.sql(code[2]).collect()
+    finally:
+        spark.catalog.dropTempView("flights")
+
+
+@pytest.mark.parametrize("code", EXAMPLES)
+def test_examples_run(spark: SparkSession, data: Path, code: str, capfd: pytest.CaptureFixture[str]) -> None:
+    if "readStream" in code:
+        pytest.importorskip("pyspark.sql.streaming.datasource", reason="streams need PySpark 4.2")
     assert '"demo-data/' in code
     exec(code.replace("demo-data", str(data)), {})
     assert capfd.readouterr().out
@@ -104,6 +120,7 @@ def test_every_option_is_described_as_the_table_of_options_has_it(heading: str, 
 
 
 def test_every_column_is_described() -> None:
+    assert names_in("spark.md", "### Where a record is") == list(LOCATION_COLUMNS)
     assert names_in("ingest.md", "## Tables") == [
         "source",
         "path",
