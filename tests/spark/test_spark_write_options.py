@@ -77,7 +77,7 @@ def test_defaults() -> None:
 def test_all_options_of_a_format() -> None:
     options = parse("Chunked", chunkBytes="64k", CHUNKRECORDS="100", level="-3", index="false", maxBytesPerFile="1m")
     assert options.create == {"options": {"chunk_bytes": 65536, "chunk_records": 100, "level": -3, "index": False}}
-    assert (options.segment_format, options.facts.extension, options.max_bytes) == ("chunked", "chunks", 1 << 20)
+    assert (options.segment_format, options.format.extension, options.max_bytes) == ("chunked", "chunks", 1 << 20)
     assert parse("tenant", version="1", memoryBytes="0").create == {"options": {"version": 1, "memory_bytes": 0}}
     assert parse(maxRecordsPerFile="10000000000").max_records == 10**10
     assert parse("sealed", trailer="false").create == {"options": {"trailer": False}}

@@ -18,7 +18,7 @@ from .arrow_types import arrow_schema
 from .notes import Notes
 from .option_names import in_options, naming_options
 from .options import ReadOptions
-from .schema import ReadSchema, arrow_field
+from .schema import ReadSchema
 from .stream.look import check_read, open_growth, replaced_while_read
 
 __all__ = ["Decoder", "cause_of"]
@@ -163,8 +163,7 @@ class Decoder:
 
     def open_to_split(self, slice: Slice) -> seglake.Reader:
         """Opens a file on the driver, without the key's file: that is for the executors alone."""
-        secret = self.options.key
-        return self._opened(slice, key=secret.reveal() if secret is not None else None)
+        return self._opened(slice, key=self.options.driver_key)
 
     def _open(self, slice: Slice) -> seglake.Reader:
         later = [("uuid", ">", slice.after.last)] if slice.after is not None else []
@@ -276,7 +275,7 @@ class Decoder:
         for name in schema.names:
             # What is in the schema and not in the batch is the path, or else the column that reports damage.
             if name not in rows.schema.names:
-                field = arrow_field(schema, name)
+                field = cast("Any", schema).field(name)
                 if name == "path" or reports is None:
                     value = cast("Any", pa).scalar(path_text(path) if name == "path" else None, field.type)
                     column = cast("Any", pa).repeat(value, rows.num_rows)

@@ -11,9 +11,8 @@ import seglake
 from seglake._types import DialectName
 from seglake.read.formats import FormatOptions, column_names, native_schema
 
-from .arrow_types import arrow_schema, spark_type
+from .arrow_types import arrow_schema, spark_schema, spark_type
 from .formats import Uint64Type
-from .schema import spark_schema
 from .versions import reduced
 
 if TYPE_CHECKING:

@@ -532,12 +532,10 @@ class OptionValues:
         Raises:
             ValueError: both are, or the key is none. The message never shows it.
         """
-        self._refuse_both("keyFile", "secretKey")
-        return self.get("keyFile"), self.get("secretKey")
-
-    def _refuse_both(self, one: str, other: str) -> None:
-        if self.given(one) is not None and self.given(other) is not None:
-            raise ValueError(f"options {one} and {other} are both given: give one of them")
+        key_file, key = self.get("keyFile"), self.get("secretKey")
+        if key_file is not None and key is not None:
+            raise ValueError("options keyFile and secretKey are both given: give one of them")
+        return key_file, key
 
 
 def _wrong(name: str, text: str, expected: str) -> ValueError:
@@ -547,9 +545,7 @@ def _wrong(name: str, text: str, expected: str) -> ValueError:
 def purposes(given: Collection[str]) -> set[Purpose]:
     """Returns what all of these names, in lower case, are options of."""
     return {
-        purpose
-        for purpose, options in _options().items()
-        if all(name in options or _is_from_spark(name) or _is_for_store(name) for name in given)
+        purpose for purpose, options in _options().items() if all(name in options or _is_no_own(name) for name in given)
     }
 
 
@@ -561,7 +557,7 @@ def refuse_unknown(given: Collection[str]) -> None:
     """
     known = {name: option.name for options in _options().values() for name, option in options.items()}
     for name in given:
-        if name in known or _is_from_spark(name) or _is_for_store(name):
+        if name in known or _is_no_own(name):
             continue
         meant = _ELSEWHERE.get(name.replace("_", ""))
         near = difflib.get_close_matches(name, known, n=1)
@@ -599,10 +595,6 @@ def camel_case(name: str) -> str:
     return first + "".join(word.capitalize() for word in others)
 
 
-def _is_for_store(name: str) -> bool:
-    """Tells whether an option is one of a store."""
-    return name.startswith(STORE_PREFIX)
-
-
-def _is_from_spark(name: str) -> bool:
-    return name in _FROM_SPARK or name.startswith(_TABLE_PREFIX)
+def _is_no_own(name: str) -> bool:
+    """Tells whether an option is one of Spark's or of a store."""
+    return name in _FROM_SPARK or name.startswith((_TABLE_PREFIX, STORE_PREFIX))

@@ -166,7 +166,12 @@ class ReadOptions:
     @property
     def read_key(self) -> bytes | tuple[str, ...] | None:
         """What `seglake.open` takes as the key. Only for who may open the files of keys."""
-        return self.key.reveal() if self.key is not None else self.key_files or None
+        return self.driver_key or self.key_files or None
+
+    @property
+    def driver_key(self) -> bytes | None:
+        """The same without the files of keys, which are for the executors alone."""
+        return self.key.reveal() if self.key is not None else None
 
     def check_sidecar(self, files: Sequence[SegmentFile] | None = None) -> None:
         """Refuses a sidecar that is named for anything but one file: it is that of one.

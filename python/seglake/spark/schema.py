@@ -4,24 +4,22 @@ import difflib
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
-import pyarrow as pa
 from pyspark.sql.types import ArrayType, DataType, LongType, StringType, StructField, StructType
 
 from seglake.read.formats import LOCATION_COLUMNS, UuidType, column_names, native_schema
 
-from . import arrow_types
+from .arrow_types import spark_schema
 from .formats import Uint64Type, contains_uint64, gives_out_damage
 from .options import ReadOptions
 
 __all__ = [
     "DAMAGE_TYPE",
     "ReadSchema",
-    "arrow_field",
     "inferred_schema",
+    "near_name",
     "same_but_for_null",
-    "spark_schema",
 ]
 
 DAMAGE_TYPE: Final = StructType(
@@ -34,11 +32,6 @@ DAMAGE_TYPE: Final = StructType(
     ]
 )
 """One damaged range: bytes `start` to `end` (half-open) of the file `path`, and the ledger's words for what it is."""
-
-
-def arrow_field(schema: pa.Schema, name: str) -> "pa.Field[Any]":
-    """Returns a field of an Arrow schema, typed as far as anything is known of it."""
-    return cast("Any", schema).field(name)
 
 
 def inferred_schema(format: str, options: ReadOptions) -> StructType:
@@ -63,11 +56,6 @@ def _refuse_as_corrupt_column(columns: Sequence[str], format: str, options: Read
         raise ValueError(
             f"option columnNameOfCorruptRecord is {name!r}: format {format} has a column of that name, choose another"
         )
-
-
-def spark_schema(schema: pa.Schema, uint64_type: Uint64Type) -> StructType:
-    """Returns an Arrow schema of records as Spark's."""
-    return arrow_types.spark_schema(schema, uint64_type)
 
 
 class Representation(NamedTuple):
@@ -165,11 +153,11 @@ def _check_columns(fields: Sequence[StructField], format: str, options: ReadOpti
         for each in possible
     }
     for each, expected in schemas.items():
-        if all(_same_type(field, expected[field.name]) for field in fields):
+        if all(field.dataType == expected[field.name].dataType for field in fields):
             return each
     expected = schemas[possible[0]]
     for field in fields:
-        if not any(_same_type(field, each[field.name]) for each in schemas.values()):
+        if not any(field.dataType == each[field.name].dataType for each in schemas.values()):
             _require_type(field, expected[field.name])
     # Each column fits some types of values, but they do not agree on them.
     for field in fields:
@@ -178,14 +166,15 @@ def _check_columns(fields: Sequence[StructField], format: str, options: ReadOpti
 
 
 def _unknown_column(name: str, known: Sequence[str], format: str) -> str:
-    folded = {column.lower(): column for column in known}
-    near = difflib.get_close_matches(name.lower(), folded, n=1)
-    hint = f"did you mean {folded[near[0]]}?" if near else f"it has {', '.join(known)}"
+    near = near_name(name, known)
+    hint = f"did you mean {near}?" if near else f"it has {', '.join(known)}"
     return f"column {name} of the schema given is none of format {format}: {hint}"
 
 
-def _same_type(field: StructField, expected: StructField) -> bool:
-    return field.dataType == expected.dataType
+def near_name(name: str, known: Sequence[str]) -> str | None:
+    """Returns the name that was probably meant, of those that are known."""
+    folded = {each.lower(): each for each in known}
+    return next((folded[near] for near in difflib.get_close_matches(name.lower(), folded, n=1)), None)
 
 
 def same_but_for_null(type: DataType, expected: DataType) -> bool:
@@ -194,7 +183,7 @@ def same_but_for_null(type: DataType, expected: DataType) -> bool:
 
 
 def _require_type(field: StructField, expected: StructField) -> None:
-    if _same_type(field, expected):
+    if field.dataType == expected.dataType:
         return
     if _nullable(field.dataType) == expected.dataType:
         raise ValueError(f"column {field.name} of the schema given has a field that is NOT NULL: it has to be nullable")

@@ -1,11 +1,12 @@
 """The Spark data source `seglake`."""
 
+import contextlib
 import logging
 import socket
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import pyspark
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
@@ -75,7 +76,9 @@ class SegmentDataSource(DataSource):
     def __getstate__(self) -> object:
         # Spark sends the object on where it reads, and not where it writes: what is wrong with reading is told before.
         if self._streams_files:
-            self._format = self._format or self._options.segment_format or self._first_format()
+            self._format = (
+                self._format or self._options.segment_format or _first_format(self._find().files, self._options)
+            )
         else:
             self._find()
         # The options as they came stay behind: the object is written into query plans, and they may hold a key. What
@@ -147,10 +150,6 @@ class SegmentDataSource(DataSource):
     def _streams_files(self) -> bool:
         stream = self._options.stream
         return stream is not None and stream.state_location is not None
-
-    def _first_format(self) -> str | None:
-        """Returns the format of the first file; None where there is none."""
-        return _first_format(self._find().files, self._options)
 
     @property
     def _options(self) -> ReadOptions:
@@ -305,37 +304,23 @@ def _format_of(file: SegmentFile, options: ReadOptions) -> str | Exception | Non
 def _detect(file: SegmentFile, options: ReadOptions) -> str:
     if file.segment is not None:
         return file.segment.format
-    # Without the key's file, which is for the executors alone; the structure tells the format too.
-    key = options.key
-    found = seglake.detect(
-        options.stores.source(file),
-        dialect=options.format_options.dialect,
-        key=key.reveal() if key is not None else None,
-    )
+    # The structure tells the format too, without the key.
+    own: Any = {"dialect": options.format_options.dialect, "key": options.driver_key}
+    found = seglake.detect(options.stores.source(file), **own)
     if found.format is None:
-        if options.sidecar is not None and (by_sidecar := _restored_format(file, options)) is not None:
-            return by_sidecar
+        if options.sidecar is not None:
+            # Its beginning is damaged.
+            with (
+                contextlib.suppress(seglake.FormatError),
+                seglake.open(options.stores.source(file), sidecar=options.sidecar, **own) as reader,
+            ):
+                return reader.format
         raise seglake.FormatError(
             f"cannot tell the format: {found.reason}",
             path=file.path,
             next="name it with option segmentFormat, or leave the file out with option pathGlobFilter",
         )
     return found.format
-
-
-def _restored_format(file: SegmentFile, options: ReadOptions) -> str | None:
-    """Returns the format of a file whose beginning is damaged, by its sidecar; None if that does not help."""
-    key = options.key
-    try:
-        with seglake.open(
-            options.stores.source(file),
-            dialect=options.format_options.dialect,
-            key=key.reveal() if key is not None else None,
-            sidecar=options.sidecar,
-        ) as reader:
-            return reader.format
-    except seglake.FormatError:
-        return None
 
 
 def _no_files(options: ReadOptions, listing: FileListing) -> str:

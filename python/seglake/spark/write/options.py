@@ -19,26 +19,11 @@ from ..formats import write_options
 from ..option_table import OptionValues, Secret, camel_case
 from ..stores import Stores, is_elsewhere
 
-__all__ = ["FormatFacts", "WriteOptions", "extensions"]
+__all__ = ["WriteOptions", "extensions"]
 
 # What Spark names a session to its Python by, and all those that have nothing of their own.
 _SESSION: Final = "SPARK_JOB_ARTIFACT_UUID"
 _NO_SESSION: Final = "default"
-
-
-@dataclass(frozen=True)
-class FormatFacts:
-    """What the library says of a format's files.
-
-    Attributes:
-        extension: their usual extension, without the dot.
-        required: the columns of which each record has a value of its own.
-        keyed: whether their checksums take a key.
-    """
-
-    extension: str
-    required: tuple[str, ...]
-    keyed: bool
 
 
 @dataclass(frozen=True)
@@ -50,7 +35,6 @@ class WriteOptions:
         stores: reaches the folder where that is a URI; None where it is mounted.
         segment_format: the format to write.
         create: how files are laid out, as arguments of `seglake.create`.
-        facts: what the library says of the format.
         corrupt_column: the column that reports damage in a frame that was read in mode `PERMISSIVE`.
         max_records: the most records of a file, None for any number.
         max_bytes: the most bytes of a file's records before compression, unless a single one has more; None likewise.
@@ -63,7 +47,6 @@ class WriteOptions:
     stores: Stores | None
     segment_format: str
     create: Mapping[str, Any]
-    facts: FormatFacts
     corrupt_column: str
     max_records: int | None
     max_bytes: int | None
@@ -89,9 +72,8 @@ class WriteOptions:
             raise ValueError(f"option segmentFormat is missing: name the format to write, one of {known}")
         key_file, key = read.key()
         dialect: DialectName | None = read.get("dialect")
-        facts = _facts(format, dialect)
         create = _create_options(read, format, dialect)
-        if not facts.keyed and (key_file is not None or key is not None):
+        if "key" not in seglake.formats()[format].create_options and (key_file is not None or key is not None):
             name = "keyFile" if key is None else "secretKey"
             raise ValueError(f"option {name} does not concern format {format}: its checksums take no key")
         return cls(
@@ -99,7 +81,6 @@ class WriteOptions:
             stores=stores if is_elsewhere(folder) else None,
             segment_format=format,
             create=create,
-            facts=facts,
             corrupt_column=read.get("columnNameOfCorruptRecord"),
             max_records=read.get("maxRecordsPerFile"),
             max_bytes=read.get("maxBytesPerFile"),
@@ -107,6 +88,11 @@ class WriteOptions:
             key_file=key_file,
             key=key,
         )
+
+    @property
+    def format(self) -> seglake.Format:
+        """What the library says of the format."""
+        return seglake.formats(dialect=self.create.get("dialect"))[self.segment_format]
 
     @property
     def format_options(self) -> FormatOptions:
@@ -127,12 +113,6 @@ class WriteOptions:
 def extensions() -> frozenset[str]:
     """Returns the usual extensions of all formats, without the dot."""
     return frozenset(format.extension for format in seglake.formats().values())
-
-
-def _facts(format: str, dialect: DialectName | None) -> FormatFacts:
-    known = seglake.formats(dialect=dialect)[format]
-    required = tuple(column.name for column in known.columns if not column.optional)
-    return FormatFacts(known.extension, required, "key" in known.create_options)
 
 
 def _create_options(read: OptionValues, format: str, dialect: DialectName | None) -> dict[str, Any]:

@@ -4,7 +4,6 @@ The library's writers check the order. Here stands what of it concerns Spark: wh
 file may begin, and in which words of Spark's it is mended.
 """
 
-import difflib
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,9 +28,10 @@ from pyspark.sql.types import (
 )
 
 import seglake
-from seglake.read.formats import LOCATION_COLUMNS, column_names, format_named, native_schema
+from seglake.read.formats import LOCATION_COLUMNS, column_names, native_schema
 
-from ..schema import DAMAGE_TYPE, same_but_for_null, spark_schema
+from ..arrow_types import spark_schema
+from ..schema import DAMAGE_TYPE, near_name, same_but_for_null
 from .options import WriteOptions
 
 __all__ = ["Order", "WriteSchema"]
@@ -172,15 +172,21 @@ class WriteSchema:
             else:
                 raise ValueError(_unknown_column(field.name, known, options))
         _refuse_missing(names, known, options)
-        order = Order.of(names, format_named(format))
-        not_null = [name for name in names if name in options.facts.required or name in order.columns]
+        order = Order.of(names, options.format)
+        required = _required(options)
+        not_null = [name for name in names if name in required or name in order.columns]
         if "timestamp" in names:
             not_null.append("timestamp")
         return cls(tuple(names), tuple(not_null), corrupt_column, order)
 
 
+def _required(options: WriteOptions) -> list[str]:
+    """Returns the columns of which each record has a value of its own."""
+    return [column.name for column in options.format.columns if not column.optional]
+
+
 def _refuse_missing(names: Collection[str], known: Sequence[str], options: WriteOptions) -> None:
-    required = [name for name in options.facts.required if name not in _MADE]
+    required = [name for name in _required(options) if name not in _MADE]
     for name in required:
         if name not in names:
             raise ValueError(
@@ -206,9 +212,8 @@ def _unknown_column(name: str, known: Sequence[str], options: WriteOptions) -> s
             f"column {name} of the frame says where a record was read, which files of format {format} have no place "
             f'for: add .drop("{name}")'
         )
-    folded = {column.lower(): column for column in (*known, options.corrupt_column)}
-    near = difflib.get_close_matches(name.lower(), folded, n=1)
-    hint = f"did you mean {folded[near[0]]}?" if near else f"it has {', '.join(known)}."
+    near = near_name(name, [*known, options.corrupt_column])
+    hint = f"did you mean {near}?" if near else f"it has {', '.join(known)}."
     return f'column {name} of the frame is none of format {format}: {hint} Rename it, or add .drop("{name}")'
 
 

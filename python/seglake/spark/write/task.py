@@ -115,7 +115,7 @@ class TaskWriter:
     def _begin_file(self) -> seglake.Writer:
         # Of two attempts at a task one counts, so that names are those of an attempt.
         own = f"{self._partition:05d}-{self._job.id}-{self._attempt}-c{len(self._files):03d}"
-        self._writer = self._options.open(self._folder / f"part-{own}.{self._options.facts.extension}")
+        self._writer = self._options.open(self._folder / f"part-{own}.{self._options.format.extension}")
         return self._writer
 
     def _end_file(self) -> None:
