@@ -49,6 +49,9 @@ SPARK_MASTERS ?= connect local-cluster standalone
 # Those of requirements/spark.
 SPARK_VERSIONS ?= 4.0 4.1 4.2 4.3
 
+# What looks at reports in `make html-check`.
+AXE := 4.14.1
+
 # The emulators of `make test-stores`.
 AZURITE := 3.35.0
 FAKE_GCS_SERVER := v1.56.1
@@ -76,7 +79,7 @@ export PROPTEST_RNG_SEED
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help develop build java demo test test-more beside oracles test-clusters test-spark-versions test-stores test-rust properties interop damage incidents parity crash fuse kills soak fuzz corpus compare mutants sanitize lint structure coverage audit format bench bench-spark bench-guard criterion kaitai lock clean
+.PHONY: help develop build java demo test test-more beside oracles test-clusters test-spark-versions test-stores test-rust properties interop html-check damage incidents parity crash fuse kills soak fuzz corpus compare mutants sanitize lint structure coverage audit format bench bench-spark bench-guard criterion kaitai lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -318,6 +321,15 @@ $(VENV)/.optimized: $(VENV)/.requirements $(EXTENSION_SOURCES)
 $(INTEROP)/node_modules/.installed: $(INTEROP)/package.json $(INTEROP)/package-lock.json
 	@command -v npm > /dev/null || { echo "Node.js 20 or newer, with npm, is needed to install the package autobase" >&2; exit 1; }
 	cd $(INTEROP) && npm ci --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+# Without Chromium the tests say so, and are skipped.
+html-check: $(VENV)/.extension build/html/.installed ## Use reports of --html in a browser, and look for what keeps people from using them (Chromium, Node.js)
+	$(BIN)/python -m pytest tests/python/test_html_browser.py $(PYTEST_ARGS)
+
+build/html/.installed: Makefile
+	@command -v npm > /dev/null || { echo "Node.js 20 or newer with npm is needed to install axe-core" >&2; exit 1; }
+	npm install --prefix build/html --ignore-scripts --no-audit --no-fund axe-core@$(AXE)
 	@touch $@
 
 build/stores/.installed: Makefile $(VENV)/.requirements tests/stores/emulators.py | java

@@ -195,6 +195,19 @@ def test_no_values_leaves_none_of_them_in_the_page(report, tmp_path: Path) -> No
         assert ("No values of records are in this page" in tree.text) is not shown
 
 
+def test_no_values_leaves_no_tenant_in_the_page(report, tmp_path: Path) -> None:
+    path = tmp_path / "shops.tenant"
+    with seglake.create(path) as segment:
+        for number in range(30):
+            segment.write(partition=0, tenant=f"secret-{number // 10}", value=b"some value")
+    content = bytearray(path.read_bytes())
+    content[[record.position for record in seglake.open(path)][15] + 6] ^= 1
+    path.write_bytes(content)
+    tree, text = report("--no-values", path)
+    [link] = [own for own in tree.all("a") if own.get("download")]
+    assert "secret" not in text + base64.b64decode(str(link["href"]).partition("base64,")[2]).decode()
+
+
 def test_no_key_is_ever_in_the_page(report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     key = random.Random(1).randbytes(32)
     path, file = tmp_path / "orders.active", tmp_path / "key"
@@ -254,6 +267,14 @@ def test_a_log_has_the_mark_of_its_segments(report, tmp_path: Path) -> None:
             log.write("a", b"%d" % number * 20)
     tree, _ = report(tmp_path / "log", command=("log", "verify"), status=0)
     assert "synced up to" in tree.text
+
+
+def test_recover_and_scrub_write_one_too(report, tmp_path: Path) -> None:
+    path = damaged(tmp_path / "orders.active")
+    tree, _ = report(path, tmp_path / "sound.active", command=("recover",))
+    assert "single flipped bit" in tree.text
+    assert (tmp_path / "sound.active").exists()
+    assert "single flipped bit" in report(path, command=("scrub",))[0].text
 
 
 def test_a_file_that_is_no_report_is_never_replaced(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import click
 from . import options
 from .failure import Status, describe, say
 from .help_groups import Command
+from .html.writer import html, opened_report
 from .inputs import Input, opened_to_rewrite
 from .render import count, exact_size, json_text, named_lines, printable
 from .vocabulary import meaning
@@ -51,6 +52,7 @@ _OPTIONS = {"key": "--key-file", "limits": "--limits"}
 )
 @click.option("--undo", is_flag=True, help="The other way round: write to DST the file that SRC was recovered from.")
 @options.as_json("One JSON object: what was written, and the report on SRC.")
+@html
 @options.reading
 def command(
     source: str,
@@ -61,6 +63,8 @@ def command(
     renumber: bool,
     undo: bool,
     as_json: bool,
+    html: str | None,
+    no_values: bool,
     spool_limit: int,
     **how: Any,
 ) -> int:
@@ -71,6 +75,8 @@ def command(
     SRC is now. DST is read back, and SRC put together again to see that it can be, before any of the files appears.
     SRC stays as it is, and a sound one is copied.
 
+    With --html, REPORT is a page for a browser that shows the damage of SRC, as of `seglake verify`.
+
     With --undo, SRC is what was recovered, and DST becomes the damaged file again, bit for bit.
 
     Exit status: 0 SRC is sound, 1 something of it is damaged (DST has the rest), 2 error: nothing was written.
@@ -79,6 +85,7 @@ def command(
         given = {
             "--force": force,
             "--renumber": renumber,
+            "--html": html,
             **{_OPTIONS.get(name, f"--{name}"): value for name, value in how.items()},
         }
         for name, value in given.items():
@@ -90,7 +97,12 @@ def command(
     import seglake
 
     options.check_key(how["key"])
+    report = opened_report(html, no_values=no_values)
     with opened_to_rewrite(source, destination, quarantine, spool_limit=spool_limit) as (file, advance):
+        if report is not None:
+            # Before anything is written: it says what there was, also where recovering is refused.
+            report.verify(file, how)
+            click.echo(report.write(), err=as_json)
         is_restorable = _tell_of_sidecar(file)
         recovered = seglake.recover(
             file.from_start(),

@@ -11,6 +11,8 @@ import click
 from . import folders, options
 from .failure import Status, describe, report_status, tell
 from .help_groups import Command
+from .html.writer import HtmlReport, html, opened_report
+from .inputs import opened
 from .other import other_line
 from .render import count, exact_size, json_text, printable
 from .report import how_to_undo, left_by_format, parity_ranges
@@ -60,6 +62,7 @@ def _subset(_context: click.Context, _parameter: click.Parameter, text: str | No
     help="Note in FILE how far the pass has come. If it is ended early, it goes on there the next time.",
 )
 @options.as_json("One JSON object a line, one line a file: what was found, and what was repaired.")
+@html
 @folders.glob
 @options.dialect
 @options.key_file(multiple=True)
@@ -72,6 +75,8 @@ def command(
     subset: tuple[int, int] | None,
     state: str | None,
     as_json: bool,
+    html: str | None,
+    no_values: bool,
     globs: tuple[str, ...],
     **how: Any,
 ) -> int:
@@ -91,6 +96,7 @@ def command(
     import seglake
 
     options.check_key(how["key"])
+    page = opened_report(html, no_values=no_values)
     tally, status, mended, skipped = Tally(), int(Status.SOUND), 0, 0
     with ExitStack() as display:
         shown: dict[str, Advance | None] = {}
@@ -128,6 +134,13 @@ def command(
                 else:
                     tally.unreadable += 1
                 _tell(each, as_json=as_json)
+                if page is not None:
+                    _add(page, each, how)
+    if page is not None:
+        page.note(_summary(tally, mended, skipped))
+        wrote = page.write()
+        if not as_json:
+            click.echo(wrote)
     if not as_json:
         click.echo(_summary(tally, mended, skipped))
     return status
@@ -141,23 +154,34 @@ def _status(found: Scrubbed) -> int:
     return Status.SOUND if found.ok else Status.DAMAGED
 
 
+def _add(page: HtmlReport, found: Scrubbed, how: dict[str, Any]) -> None:
+    """Add a file to the report: as it was before it was repaired, if it was."""
+    if found.error is not None:
+        page.add_failed(found.path, found.error)
+    elif found.report is not None:
+        kept = (found.repaired and found.repaired.damaged) or found.path
+        page.add(found.report, _json(found), found.path, lambda: opened(kept, spool_limit=0), how, explain=True)
+    elif found.parity is not None:
+        page.add_other(found.parity, _json(found), found.path)
+
+
+def _json(found: Scrubbed) -> dict[str, Any]:
+    return {
+        "path": found.path,
+        "ok": found.ok,
+        "report": None if found.report is None else found.report.to_dict(),
+        "parity": found.parity and found.parity.to_dict(),
+        "skipped": found.skipped,
+        "repaired": found.repaired and found.repaired.to_dict(),
+        "error": found.error and describe(found.error, label=found.path),
+    }
+
+
 def _tell(found: Scrubbed, *, as_json: bool) -> None:
     if found.error is not None:
         tell(found.error, label=found.path)
     if as_json:
-        click.echo(
-            json_text(
-                {
-                    "path": found.path,
-                    "ok": found.ok,
-                    "report": None if found.report is None else found.report.to_dict(),
-                    "parity": found.parity and found.parity.to_dict(),
-                    "skipped": found.skipped,
-                    "repaired": found.repaired and found.repaired.to_dict(),
-                    "error": found.error and describe(found.error, label=found.path),
-                }
-            )
-        )
+        click.echo(json_text(_json(found)))
         return
     if found.skipped is not None:
         click.echo(f"skipped  {printable(found.path)}  {found.skipped}")

@@ -280,7 +280,7 @@ class _Verifying:
         if self.html is None:
             return
         if isinstance(found, Other):
-            self.html.add_other(found.parity, other_json(found, path), label, found.nbytes)
+            self.html.add_other(found.parity, other_json(found, path), label)
             return
         segment = self.named.segments.get(label)
         synced = next((log.synced for log in self.named.logs if segment and log.path == segment.log), None)

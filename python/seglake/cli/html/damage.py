@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ..render import count, exact_size
@@ -55,7 +55,9 @@ def candidate(advice: Advice) -> Html:
     return facts(rows.items())
 
 
-def entry(seen: Seen, own: Damage, identifier: str, advice: Advice | None, *, values: bool, is_first: bool) -> Html:
+def entry(
+    seen: Seen, own: Damage, identifier: str, advice: Advice | None, *, values: bool, is_first: bool, is_candidate: bool
+) -> Html:
     """A damage with all that is known of it, folded below its one line.
 
     Args:
@@ -65,6 +67,7 @@ def entry(seen: Seen, own: Damage, identifier: str, advice: Advice | None, *, va
         advice: what to do about it; None if nobody looked for its cause.
         values: whether values and types of records may be shown.
         is_first: whether it is the one that the first screen is about.
+        is_candidate: whether the page says above what speaks for it.
     """
     known = [
         ("ranges", f"{count(len(own.spans), 'range')} with the same cause" if len(own.spans) > 1 else None),
@@ -76,7 +79,7 @@ def entry(seen: Seen, own: Damage, identifier: str, advice: Advice | None, *, va
     parts = [
         facts(known),
         None if advice is None or is_first else advised(advice),
-        None if advice is None else candidate(advice),
+        None if advice is None or is_candidate else candidate(advice),
         _consequences(own),
         *(_bit(own, repair, values=values) for repair in (own.diagnosis.repairs if own.diagnosis else ())),
         _zoom(seen, own, identifier),
@@ -157,14 +160,14 @@ def _records(own: Damage, *, values: bool) -> Html:
     if not near:
         return element("p", "No sound record before or after it.")
     types = ["type"] if any(each.type is not None for each in near) else []
-    head = ["offset", *(name for name, _ in near[0].id), "time", *types, "bytes", "value"]
-    rows = [_record(each, values=values, typed=bool(types)) for each in own.before]
-    rows.append(element("tr", cell(_gap(own), colspan=len(head)), class_="gap"))
-    rows += [_record(each, values=values, typed=bool(types)) for each in own.after]
+    times = ["time"] if any(each.timestamp_us is not None for each in near) else []
+    head = ["offset", *(name for name, _ in near[0].id), *times, *types, "bytes", "value"]
+    rows = [_record(each, (*times, *types), values=values) for each in near]
+    rows.insert(len(own.before), element("tr", cell(_gap(own), colspan=len(head)), class_="gap"))
     return table("Sound records before and after it", head, rows)
 
 
-def _record(own: Near, *, values: bool, typed: bool) -> Html:
+def _record(own: Near, columns: Sequence[str], *, values: bool) -> Html:
     known = (
         number(each) if isinstance(each, int) else cell(hidden(str(each), values=values or name == "uuid"))
         for name, each in own.id
@@ -172,8 +175,8 @@ def _record(own: Near, *, values: bool, typed: bool) -> Html:
     cells = [
         element("th", f"{own.position:,}", scope="row", class_="number"),
         *known,
-        time(own.timestamp_us),
-        cell(hidden(own.type or "", values=values)) if typed else None,
+        time(own.timestamp_us) if "time" in columns else None,
+        cell(hidden(own.type or "", values=values)) if "type" in columns else None,
         number(own.nbytes),
         cell(data_bytes(own.head) if values else _hashed(own), class_="value"),
     ]

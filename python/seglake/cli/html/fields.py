@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import zlib
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Final, Literal, NamedTuple
 from uuid import UUID
 
-__all__ = ["LAYOUTS", "Field", "Parsed", "unit_at"]
+__all__ = ["LAYOUTS", "Field", "Parsed", "leading_to", "unit_at"]
 
 ReadAt = Callable[[int, int], bytes]
 
 _MOST_READ_BYTES: Final = 1 << 20
 _MOST_SHOWN_ITEMS: Final = 3
+_MOST_ENTRIES: Final = 10_000
+_MOST_SUMMED_BYTES: Final = 16 << 20
 
 
 class Field(NamedTuple):
@@ -220,6 +223,34 @@ def unit_at(format: str, read_at: ReadAt, start: int, nbytes: int, cause: str | 
             does = "do not match" if cause else "match"
             cursor.judge(name, "wrong" if cause else "right", f"the bytes before it {does} it")
     return [own for own in cursor.found if own.end > own.start or own.verdict == "wrong"]
+
+
+def leading_to(format: str, read_at: ReadAt, start: int, nbytes: int) -> list[Parsed]:
+    """The fields of the entry of an index or a table of contents that leads to a unit; none where there is none."""
+    cursor = _Cursor(read_at, 0, nbytes, "big")
+    try:
+        if format == "sealed":
+            # The offsets of the index ascend, and the first one is where it ends.
+            entries = range(int.from_bytes(read_at(16, 8), "big") // 24)
+            number = bisect_left(entries, start, key=lambda at: int.from_bytes(read_at(24 * at + 16, 8), "big"))
+            cursor.at = 24 * number
+            cursor.layout("sealed.index_entry", f"entry {number:,} ")
+            return cursor.found if cursor.numbers["ofs_message"] == start else []
+        if format == "tenant" and read_at(4, 2) == b"\0\2":
+            cursor.at = 6
+            cursor.layout("tenant.toc_of_blocks")
+            for number in range(min(cursor.numbers["num_entries"], _MOST_ENTRIES)):
+                cursor.found, prefix = [], f"entry {number:,} "
+                at = cursor.at
+                cursor.layout("tenant.block_entry", prefix)
+                if cursor.numbers["ofs_block"] == start:
+                    length = cursor.numbers["len_block"]
+                    if length <= _MOST_SUMMED_BYTES:
+                        cursor.crc(f"{prefix}block_crc", read_at(at, 4) + read_at(start, length))
+                    return cursor.found
+    except _MisfitError:
+        pass
+    return []
 
 
 def _active(cursor: _Cursor) -> None:

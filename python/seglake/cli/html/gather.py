@@ -14,7 +14,7 @@ from .. import options
 from ..inputs import Input
 from . import content
 from .content import Alike, Cells
-from .fields import Parsed, unit_at
+from .fields import Parsed, leading_to, unit_at
 from .states import Run, runs_of
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ DAMAGED: Final = "the damaged unit"
 _MOST_NEAR: Final = 5
 _HEAD_BYTES: Final = 320
 _AROUND_BYTES: Final = 256
+_MOST_AROUND_BYTES: Final = 2048
 _WINDOW_BYTES: Final = 64 << 10
 _MOST_ALIKE: Final = 3
 _ZOOM_CELLS: Final = 256
@@ -114,7 +115,7 @@ class Seen:
     """Why records could not be read, if they could not be."""
 
 
-def see(file: Input, report: Report, how: dict[str, Any], budget: Budget) -> Seen:
+def see(file: Input, report: Report, how: dict[str, Any], budget: Budget, *, values: bool) -> Seen:
     """Read what a report shows of a file.
 
     Args:
@@ -122,11 +123,15 @@ def see(file: Input, report: Report, how: dict[str, Any], budget: Budget) -> See
         report: what was found in it.
         how: the options of reading.
         budget: how many bytes of it may go into the page.
+        values: whether what records hold may be shown.
 
     Raises:
         OSError, SeglakeError: the file cannot be read any more.
     """
     damages = [] if report.wrong_key else _damages(report)
+    if not values:
+        for own in damages:
+            own.diagnosis = own.diagnosis and _without_tenants(own.diagnosis)
     ranges = sum(total.ranges for total in report.totals if total.cause is not None)
     shown = sum(len(own.spans) + sum(len(_ranges(each)) for each in own.consequences) for own in damages)
     with file.bytes() as unbounded:
@@ -154,6 +159,15 @@ def see(file: Input, report: Report, how: dict[str, Any], budget: Budget) -> See
         0 if report.wrong_key else max(ranges - shown, 0),
         unread,
     )
+
+
+def _without_tenants(own: Diagnosis) -> Diagnosis:
+    """A diagnosis without the names of tenants, which are what records hold."""
+    before, after = (
+        each and each._replace(id={name: "…" if name == "tenant" else value for name, value in each.id.items()})
+        for each in (own.before, own.after)
+    )
+    return own._replace(before=before, after=after)
 
 
 def _ranges(own: Diagnosis) -> Sequence[Span]:
@@ -224,8 +238,10 @@ def _near(record: Record, names: Iterable[str]) -> Near:
 
 def _windows(read_at: ReadAt, own: Damage, nbytes: int, budget: Budget) -> Iterable[tuple[int, bytes]]:
     """The bytes around a damage, in whole rows of a hexdump: all of them, or those around its ends."""
-    first = max(own.start - _AROUND_BYTES, 0) // 16 * 16
-    last = min(own.end + _AROUND_BYTES, nbytes)
+    around = own.start - _MOST_AROUND_BYTES, own.end + _MOST_AROUND_BYTES
+    near = [each.position for each in (*own.before, *own.after) if around[0] <= each.position <= around[1]]
+    first = max(min([own.start - _AROUND_BYTES, *near]), 0) // 16 * 16
+    last = min(max([own.end, *near]) + _AROUND_BYTES, nbytes)
     taken = budget.take(min(last - first, _WINDOW_BYTES)) // 16 * 16
     if last - first <= max(taken, 16):
         yield first, read_at(first, last - first)
@@ -258,6 +274,7 @@ def _units(read_at: ReadAt, own: Damage, report: Report) -> list[tuple[str, list
         at = {"the sound one before": own.before[-1].position, **at} if own.before else at
         at |= {"the sound one after": own.after[0].position} if own.after else {}
     causes = {DAMAGED: own.spans[0].cause}
-    return [
+    found = [
         (name, unit_at(report.format, read_at, start, report.nbytes, causes.get(name))) for name, start in at.items()
     ]
+    return [("the entry that leads to it", leading_to(report.format, read_at, own.start, report.nbytes)), *found]

@@ -10,20 +10,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
 
 from seglake._values import instant_us
 
 from ..render import count, exact_size, size
+from ..vocabulary import WRONG_KEY
 from .damage import advised, candidate, entry, script_data, summary
 from .gather import Damage, Seen
 from .markup import Html, data, element, script_json
 from .minimap import Map, figure, patterns
 from .parts import cell, number, table, term
-from .states import STATES, worst
-from .stub import advise
+from .states import STATES, runs_of, worst
+from .stub import Advice, advise
 
-__all__ = ["MARK", "Line", "Page", "written"]
+if TYPE_CHECKING:
+    from seglake import Report
+
+__all__ = ["MARK", "Line", "Page", "states_in_short", "written"]
 
 MARK: Final = '<!DOCTYPE html>\n<html lang="en" data-by="seglake">'
 """What each report begins with: a file that does not is not replaced by one."""
@@ -36,9 +41,12 @@ _LESS_AND_LESS: Final = (
     (5, False, False),
     (0, False, False),
 )
+_CHANGING: Final = ("recover", "scrub")
 _PLAIN_JSON_BYTES: Final = 64 << 10
 _MOST_LINES: Final = 400
-_BAR_CELLS: Final = 120
+_BAR_CELLS: Final = 60
+_BAR_WIDE: Final = 240
+_MOST_CANDIDATES: Final = 3
 
 
 @dataclass
@@ -142,40 +150,32 @@ def _hash(text: str) -> str:
 
 
 def _first_line(page: Page) -> Html:
-    has = "values of records are in this page" if page.values else "no values of records are in this page"
-    return element(
-        "p", f"seglake {page.command}: a report. {has[0].upper()}{has[1:]}. It holds no key. Nothing was changed."
-    )
+    has = "Values of records are in this page" if page.values else "No values of records are in this page"
+    nothing = "" if page.command in _CHANGING else " Nothing was changed."
+    return element("p", f"Report of seglake {page.command}. {has}; a key never is.{nothing}")
 
 
 def _file(seen: Seen, name: str, page: Page, most: int, entries: dict[str, Any], *, bytes_too: bool) -> Html:
     """All of one file: the first screen, then the map, then each damage."""
-    report = seen.report
     shown = seen.damages[:most]
-    parts: list[Html | None] = []
-    for place, own in enumerate(shown, 1):
+    advice = [None if own.diagnosis is None else advise(seen.report, own.diagnosis, seen.path) for own in shown]
+    doubtful = [own for own in shown if own.diagnosis is not None and own.diagnosis.certainty != "proven"]
+    candidates = doubtful[:_MOST_CANDIDATES]
+    parts: list[Html] = []
+    for place, (own, said) in enumerate(zip(shown, advice, strict=True), 1):
         identifier = f"{name}-{place}"
-        advice = None if own.diagnosis is None else advise(report, own.diagnosis, seen.path)
-        parts.append(entry(seen, own, identifier, advice, values=page.values, is_first=place == 1))
+        flags = {"is_first": place == 1, "is_candidate": own in candidates, "values": page.values}
+        parts.append(entry(seen, own, identifier, said, **flags))
         if page.values and bytes_too:
             entries[identifier] = script_data(seen, own)
-    left = seen.more_ranges + sum(len(own.spans) for own in seen.damages[most:])
-    if left:
+    if left := seen.more_ranges + sum(len(own.spans) for own in seen.damages[most:]):
         parts.append(element("p", f"and {count(left, 'more range')}: the totals below count them, --json lists them"))
     return element(
         "section",
-        _first_screen(seen, name),
-        _candidates(seen),
+        _first_screen(seen, name, advice[0] if advice else None, title="h1" if len(page.lines) == 1 else "h2"),
+        _candidates([(own, said) for own, said in zip(shown, advice, strict=True) if said and own in candidates]),
         _picture(seen, name),
-        element(
-            "section",
-            element("h2", "Damage"),
-            *_index(seen, name, shown),
-            *parts,
-            id="damage" if name == "f1" else None,
-        )
-        if shown
-        else None,
+        element("section", element("h2", "Damage"), *_index(seen, name, shown), *parts) if shown else None,
         _totals(seen),
         id=name,
         class_="file",
@@ -189,34 +189,27 @@ def _verdict(seen: Seen) -> tuple[str, str]:
     return ("sound", "sound") if seen.report.ok else ("damaged", "corrupt")
 
 
-def _first_screen(seen: Seen, name: str) -> Html:
+def _first_screen(seen: Seen, name: str, advice: Advice | None, title: str) -> Html:
     """Verdict, cause, what is lost and what is not, one command, and what not to do: in this order."""
     report, (verdict, style) = seen.report, _verdict(seen)
-    advice = advise(report, next((own.diagnosis for own in seen.damages if own.diagnosis), None), seen.path)
     what = f"{report.format}, {exact_size(report.nbytes)}, {count(report.records, 'record')}"
     if report.first_timestamp_us is not None and report.last_timestamp_us is not None:
         what += f", {instant_us(report.first_timestamp_us)} to {instant_us(report.last_timestamp_us)}"
-    parts = [
-        element("h1", data(seen.label), ": ", element("strong", verdict, class_=f"verdict-{style}")),
+    others = len(seen.damages) - 1
+    more = element("a", f"and {count(others, 'other damage')} below", href=f"#{name}-2") if others > 0 else None
+    return element(
+        "section",
+        element(title, data(seen.label), ": ", element("strong", verdict, class_=f"verdict-{style}")),
         element("p", what, class_="what"),
-    ]
-    if not report.ok:
-        parts.append(advised(advice))
-    if (others := len(seen.damages) - 1) > 0:
-        parts.append(element("p", element("a", f"and {count(others, 'other damage')} below", href=f"#{name}-2")))
-    return element("section", *parts, class_="first")
+        advised(advice) if advice else element("p", WRONG_KEY) if report.wrong_key else None,
+        more and element("p", more),
+    )
 
 
-def _candidates(seen: Seen) -> Html | None:
+def _candidates(doubtful: Sequence[tuple[Damage, Advice]]) -> Html | None:
     """The causes that are not proven: what speaks for each and against it."""
-    doubtful = [own for own in seen.damages if own.diagnosis is not None and own.diagnosis.certainty != "proven"][:3]
-    if not doubtful:
-        return None
-    said: list[Html] = []
-    for own in doubtful:
-        advice = advise(seen.report, own.diagnosis, seen.path)
-        said.append(element("li", element("p", summary(own)), candidate(advice)))
-    return element("section", element("h2", "Not proven"), element("ol", *said), class_="candidates")
+    said = [element("li", element("p", summary(own)), candidate(advice)) for own, advice in doubtful]
+    return element("section", element("h2", "Not proven"), element("ol", *said), class_="candidates") if said else None
 
 
 def _picture(seen: Seen, name: str) -> Html | None:
@@ -257,7 +250,6 @@ def _overview(page: Page) -> Html:
     """All files in a table, those that are not sound first, each with its states on a line."""
     lines = sorted(page.lines, key=lambda own: own.verdict == "sound")
     full = {seen.label: f"#f{number}" for number, seen in enumerate(page.seen, 1)}
-    largest = max((own.nbytes or 0 for own in lines), default=0)
     rows = (
         element(
             "tr",
@@ -268,7 +260,7 @@ def _overview(page: Page) -> Html:
             ),
             cell(own.verdict),
             cell(own.said),
-            cell(_bar(own, largest)),
+            cell(_bar(own)),
         )
         for own in lines[:_MOST_LINES]
     )
@@ -282,45 +274,39 @@ def _overview(page: Page) -> Html:
     )
 
 
-def _bar(own: Line, largest: int) -> Html | None:
-    """The states of a file on one line, as long as it is beside the largest one, and where its log's mark is."""
+def _bar(own: Line) -> Html | None:
+    """The states of a file on one line, and where its log's mark is."""
     if not own.states or not own.nbytes:
         return None
-    wide = max(_BAR_CELLS * own.nbytes / largest, 2)
-    each = wide / len(own.states)
-    parts = [
-        element("path", class_=STATES[letter].style, d=f"M{at * each:.2f} 0h{each:.2f}v10h{-each:.2f}z")
-        for at, letter in enumerate(own.states)
-    ]
+    each = _BAR_WIDE / len(own.states)
+    cells: list[Html] = []
+    at = 0
+    for letter, group in groupby(own.states):
+        number = len(list(group))
+        path = f"M{at * each:.1f} 0h{number * each:.1f}v12h{-number * each:.1f}z"
+        cells.append(element("path", class_=STATES[letter].style, d=path))
+        at += number
     said = f"{own.label}: {', '.join(STATES[letter].name for letter in STATES if letter in own.states)}"
     if own.mark is not None:
-        parts.append(element("path", class_="edge", d=f"M{wide * own.mark / own.nbytes:.2f} 0v14"))
+        place = _BAR_WIDE * min(own.mark / own.nbytes, 1)
+        cells.append(element("path", class_="edge", d=f"M{place:.1f} 18l-4 -6h8z"))
         said += f"; synced up to {own.mark:,}"
-    return element(
-        "svg",
-        element("title", said),
-        *parts,
-        viewBox=f"0 0 {_BAR_CELLS} 14",
-        width=2 * _BAR_CELLS,
-        height=28,
-        role="img",
-        aria_label=said,
-    )
+    shape = {"viewBox": f"0 0 {_BAR_WIDE} 18", "width": _BAR_WIDE, "height": 18}
+    return element("svg", element("title", said), *cells, role="img", aria_label=said, **shape)
 
 
-def bar_of(seen_runs: Sequence[Any], nbytes: int) -> str:
-    """The states of a file for its line in the overview, runs of one state as one letter each cell."""
+def states_in_short(report: Report) -> str:
+    """The states of a file in a few cells, a letter each."""
+    runs, nbytes = runs_of(report), report.nbytes
     cells = min(_BAR_CELLS, nbytes)
-    return "".join(worst(seen_runs, at * nbytes // cells, (at + 1) * nbytes // cells) for at in range(cells))
+    return "".join(worst(runs, at * nbytes // cells, -(-(at + 1) * nbytes // cells)) for at in range(cells))
 
 
 def _footer(page: Page, *, json_too: bool) -> Iterable[Html]:
     from seglake import __version__
 
     given = "; ".join(f"{name} {value}" for name, value in page.options.items()) or "no options"
-    yield element(
-        "p", f"seglake {__version__}, {page.command}: {given}. Nothing was changed: what is proposed was not done."
-    )
+    yield element("p", f"seglake {__version__}, {page.command}: {given}. What is proposed was not done.")
     if json_too:
         text = "".join(json.dumps(own, sort_keys=True) + "\n" for own in page.reports).encode()
         kind, name = "application/json", "report.json"
@@ -330,6 +316,5 @@ def _footer(page: Page, *, json_too: bool) -> Iterable[Html]:
         yield element("p", element("a", f"The whole report as JSON ({size(len(text))})", href=link, download=name))
     else:
         yield element("p", f"The whole report is too large for this page: seglake {page.command} --json prints it.")
-    yield element(
-        "p", "Keys: n and p go to the next and the last damage, arrows through bytes, Escape back.", class_="keys"
-    )
+    keys = "Keys: n and p go to the next damage and to the one before, arrows through bytes, Escape back."
+    yield element("p", keys, class_="keys")

@@ -83,7 +83,9 @@
       this.table.addEventListener("keydown", (event) => this.key(event));
       this.table.addEventListener("click", (event) => {
         const at = event.target.dataset.at;
-        if (at !== undefined) choose(Number(at), Number(at) + 1, fileOf(place), "one byte");
+        if (at === undefined) return;
+        choose(Number(at), Number(at) + 1, fileOf(place), "one byte");
+        this.draw(Number(at));
       });
       this.draw();
     }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
+from click.core import ParameterSource
 
 from seglake.parity import ParityReport
 
@@ -17,19 +19,19 @@ from ..inputs import STANDARD_INPUT, Input
 from ..options import Option, together
 from ..render import count, printable, size
 from ..report import parity_in_words
-from ..verdict import one_line
+from ..vocabulary import title
 from .gather import Budget, see
-from .page import MARK, Line, Page, bar_of, written
-from .states import runs_of
+from .page import MARK, Line, Page, states_in_short, written
 
 if TYPE_CHECKING:
     from seglake import Report
+    from seglake.types import Diagnosis
 
 __all__ = ["HtmlReport", "html", "opened_report"]
 
 _MOST_SEEN: Final = 20
 # Those that hold what nobody else is to know, or that say where the report goes.
-_NOT_SHOWN: Final = ("key", "html", "no_values", "files", "paths")
+_NOT_SHOWN: Final = ("key", "html", "files", "paths", "path", "source", "destination")
 
 html: Option = together(
     click.option("--html", metavar="REPORT", type=options.PATH, help="Also write a page for a browser."),
@@ -54,6 +56,26 @@ def opened_report(path: str | None, *, no_values: bool) -> HtmlReport | None:
     return HtmlReport(path, values=not no_values)
 
 
+def verified_anew(file: Input, how: dict[str, Any]) -> Report:
+    """What is found in a file, with what its damage comes from."""
+    import seglake
+
+    return seglake.verify(file.from_start(), **options.only(how, "format", "dialect", "key", "limits"))
+
+
+def _without_tenants(own: Any) -> Any:
+    """A report as JSON without the names of tenants, which are what records hold."""
+    if isinstance(own, dict):
+        fields = cast("dict[str, Any]", own)
+        return {name: "…" if name == "tenant" else _without_tenants(each) for name, each in fields.items()}
+    return [_without_tenants(each) for each in cast("list[Any]", own)] if isinstance(own, list) else own
+
+
+def titled(own: Diagnosis) -> str:
+    """A reason in a few words, and how certain it is."""
+    return title(own.reason) if own.certainty is None else f"{title(own.reason)} ({own.certainty})"
+
+
 class HtmlReport:
     """A report that is being gathered."""
 
@@ -61,8 +83,11 @@ class HtmlReport:
         context = click.get_current_context()
         self._path = path
         self._budget = Budget()
-        given = {f"--{name.replace('_', '-')}": own for name, own in context.params.items() if name not in _NOT_SHOWN}
-        shown = {name: str(own) for name, own in given.items() if own not in (None, False, (), {})}
+        shown = {
+            f"--{name.replace('_', '-')}": str(own)
+            for name, own in context.params.items()
+            if name not in _NOT_SHOWN and context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        }
         self._page = Page(context.command_path.removeprefix("seglake "), shown, values)
         self._check()
 
@@ -92,6 +117,8 @@ class HtmlReport:
         opened: Callable[[], AbstractContextManager[Input]],
         how: dict[str, Any],
         mark: int | None = None,
+        *,
+        explain: bool = False,
     ) -> None:
         """Add a file that was read.
 
@@ -102,23 +129,28 @@ class HtmlReport:
             opened: opens it once more.
             how: the options of reading.
             mark: up to where its log says that it is synced.
+            explain: whether what the damage comes from is yet to be found.
         """
-        found = one_line(report, "", None, None).split("\n")[0]
-        verdict, _, said = found.partition("  ")
-        line = Line(label, {"ok": "sound"}.get(verdict, verdict.strip("? ")), said.strip(), report.nbytes, mark=mark)
-        line.states = bar_of(runs_of(report), report.nbytes)
-        self._page.lines.append(line)
-        if (not report.ok and len(self._page.seen) < _MOST_SEEN) or len(self._page.lines) == 1:
+        page = self._page
+        is_shown = len(page.seen) < _MOST_SEEN if not report.ok else not page.lines
+        if is_shown:
             with opened() as file:
-                self._page.seen.append(see(file, report, how, self._budget))
-        if len(self._page.lines) > 1 and self._page.seen[0].report.ok:
-            del self._page.seen[0]  # of several only those that are damaged are shown
-        self._page.reports.append(json)
+                if explain and not report.ok:
+                    report = verified_anew(file, how)
+                page.seen.append(see(file, report, how, self._budget, values=page.values))
+        verdict = "sound" if report.ok else "probably the wrong key" if report.wrong_key else "damaged"
+        reasons = Counter(titled(own) for own in report.diagnoses if own.reason != "consequence")
+        said = "; ".join(f"{reason}, {number:,} times" if number > 1 else reason for reason, number in reasons.items())
+        states = states_in_short(report)
+        page.lines.append(Line(label, verdict, said or count(report.records, "record"), report.nbytes, states, mark))
+        if len(page.lines) > 1 and page.seen and page.seen[0].report.ok:
+            del page.seen[0]  # of several only those that are damaged are shown
+        page.reports.append(json if page.values else _without_tenants(json))
 
-    def add_other(self, parity: ParityReport, json: dict[str, Any], label: str, nbytes: int) -> None:
+    def add_other(self, parity: ParityReport, json: dict[str, Any], label: str) -> None:
         """Add a file that is not a segment."""
         verdict = "sound" if parity.outcome == "sound" else "damaged"
-        self._page.lines.append(Line(label, verdict, parity_in_words(parity, label), nbytes))
+        self._page.lines.append(Line(label, verdict, parity_in_words(parity, label)))
         self._page.reports.append(json)
 
     def add_failed(self, label: str, error: Exception) -> None:
@@ -128,6 +160,15 @@ class HtmlReport:
     def note(self, text: str) -> None:
         """Add what there is to say of all files together."""
         self._page.notes.append(text)
+
+    def verify(self, file: Input, how: dict[str, Any]) -> None:
+        """Verify a file, and add it.
+
+        Raises:
+            OSError, SeglakeError: it cannot be read.
+        """
+        report = verified_anew(file, how)
+        self.add(report, {**report.to_dict(), "path": file.path}, file.label, lambda: nullcontext(file), how)
 
     def write(self) -> str:
         """Write the report, and return a line that says so.
