@@ -170,7 +170,10 @@ def test_standard_input_and_pipes_are_read_like_files(name: str, way: str, vecto
     assert status == truth.status
 
     def without_path(lines: str) -> list[object]:
-        return [{key: value for key, value in json.loads(line).items() if key != "path"} for line in lines.splitlines()]
+        told = [json.loads(line) for line in lines.splitlines()]
+        for own in (diagnosis for line in told for diagnosis in line.get("diagnoses", ())):
+            del own["command"]  # it has the path
+        return [{key: value for key, value in line.items() if key != "path"} for line in told]
 
     if name == "info":
         assert [line["first_record"] for line in truth.json_lines()] == [

@@ -40,7 +40,7 @@ def test_verify_has_a_line_for_each_file_and_a_total(logs: Path) -> None:
     lines = done.out.splitlines()
     assert [Path(line.split("  ")[1]) for line in lines[:4]] == [logs / name for name in FILES]
     assert [line.split("  ")[0] for line in lines[:4]] == ["ok", "ok", "ok", "damaged"]
-    assert lines[3].endswith("9 records, 873 bytes; corrupt (checksum_mismatch): 103 bytes")
+    assert lines[3].endswith("9 records, 873 bytes; single flipped bit (proven)")
     assert lines[4].startswith("4 files: 3 sound, 1 damaged; ")
     assert lines[5] == "`seglake verify FILE` shows where a file is damaged, why, and what to do"
     quiet = here("verify", "--quiet", logs)

@@ -124,13 +124,12 @@ def test_the_full_verdict_has_every_kind_and_what_to_do(case: Case, tmp_path: Pa
         return
     rows = [line.split() for line in done.out.splitlines()]
     for kind in {span[2] for span in case.expected["ledger"]}:
-        assert any(row[:1] == [kind] for row in rows), f"{kind} is in no total"
+        assert damage or any(row[:1] == [kind] for row in rows), f"{kind} is in no total"
     for start, end, kind, cause in damage[:40]:
         assert [f"{start:,}", f"{end:,}", f"{end - start:,}", kind, cause] in [row[:5] for row in rows]
-    words = {"torn_tail": "Torn tail:", "corrupt": "Corrupt:"}
-    for kind, word in words.items():
-        assert (word in done.out) is any(span[2] == kind for span in damage)
-    assert ("Dangling reference:" in done.out) is any(span[3] == "dangling_reference" for span in damage)
+    # Whoever reads it knows what happened first, and what to do second.
+    first = " ".join(done.out.partition("\n\n")[0].split())
+    assert (": damaged: " in first, "Lost: " in first) == (bool(damage), bool(damage))
 
 
 @every()

@@ -1,6 +1,7 @@
 """Files by URI: as good as by path, and clear where they cannot be had."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ def test_a_uri_is_read_like_a_path(verb: list[str], vectors: Path) -> None:
     segment = vectors / "active" / "flip_message.bin"
     by_path, by_uri = here(*verb, segment), here(*verb, segment.as_uri())
     assert by_path.status == by_uri.status == 1
-    assert by_uri.out.replace(segment.as_uri(), str(segment)) == by_path.out
+    outputs = [re.sub('"command": .*?, "do_not"', "", done.out) for done in (by_path, by_uri)]  # it names another copy
+    assert outputs[1].replace(segment.as_uri(), str(segment)) == outputs[0]
     assert by_uri.err.replace(segment.as_uri(), str(segment)) == by_path.err
     if verb[0] != "cat":
         assert by_uri.out.count(segment.as_uri()) >= 1

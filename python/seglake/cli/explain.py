@@ -9,8 +9,8 @@ from difflib import get_close_matches
 import click
 
 from . import completing, options
+from .advice import example
 from .help_groups import Command
-from .option_names import with_options
 from .report import PARITY_REFUSED, labelled
 from .vocabulary import CAUSES, KINDS, REASONS
 
@@ -22,6 +22,7 @@ Examples:
   seglake explain single flipped bit
 """
 _WIDTH = 88
+_DIAGNOSED = "`seglake verify FILE` tells what it comes from and what to do"
 WORDS = (*KINDS, *CAUSES, *REASONS, *PARITY_REFUSED)
 """All that are explained."""
 
@@ -66,14 +67,20 @@ def _explained(word: str) -> Sequence[str]:
     found: list[str] = []
     for sort, table in (("the kind of a range", KINDS), ("a cause of damage", CAUSES)):
         if own := table.get(name):
-            next = zip(["next", *(["or"] * len(own.next))], own.next, strict=False)
-            lines = [("meaning", own.meaning), ("lost", own.lost), *next, ("example", own.example)]
+            next = own.next or ("" if own.lost.startswith("Nothing") else _DIAGNOSED)
+            lines = [("meaning", own.meaning), ("lost", own.lost), ("next", next), ("example", own.example)]
             found.append(_paragraph(f"{name}: {sort}", lines))
     if reason := REASONS.get(name):
-        from seglake._native import report_words
-
-        next = with_options(report_words()[2][name])
-        lines = [("meaning", reason.title), ("shown by", reason.shown_by), ("next", next)]
+        said = example(name)
+        lines = [
+            ("meaning", said.headline),
+            ("lost", said.lost),
+            ("next", said.command),
+            ("do not", said.do_not),
+            ("decide", said.question),
+            ("shown by", reason.shown_by),
+            ("example", reason.example),
+        ]
         found.append(_paragraph(f"{name}: what damage probably comes from", lines))
     if name in PARITY_REFUSED:
         found.append(_paragraph(f"{name}: why a parity sidecar is refused", [("meaning", PARITY_REFUSED[name])]))
@@ -84,8 +91,8 @@ def _explained(word: str) -> Sequence[str]:
     return found
 
 
-def _paragraph(headline: str, lines: Sequence[tuple[str, str]]) -> str:
-    return "\n".join([headline, *(labelled(label, text, _width()) for label, text in lines)])
+def _paragraph(headline: str, lines: Sequence[tuple[str, str | None]]) -> str:
+    return "\n".join([headline, *(labelled(label, text, _width()) for label, text in lines if text)])
 
 
 def _width() -> int:

@@ -246,6 +246,15 @@ def only(options: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in given(options).items() if name in names}
 
 
+def as_typed(options: dict[str, Any]) -> list[str]:
+    """The options that say what a file is, as they are typed, for commands that are to read it in the same way."""
+    keys = options.get("key") or ()
+    return [
+        *(word for name in ("format", "dialect") if options.get(name) for word in (f"--{name}", options[name])),
+        *(word for key in ([keys] if isinstance(keys, str) else keys) for word in ("--key-file", key)),
+    ]
+
+
 def _index(_context: click.Context, _parameter: click.Parameter, text: str | None) -> str | bool | None:
     return False if text == NONE else text
 

@@ -7,14 +7,12 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from seglake._values import instant_us, is_uri
+from seglake._values import is_uri
 
-from . import vocabulary
-from .option_names import with_options
-from .render import count, exact_size, printable
+from .advice import advise, kept
+from .render import count, exact_size, printable, size
 from .vocabulary import KEY_NEXT, meaning, title
 
 if TYPE_CHECKING:
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 
     from seglake import Reader, Report, Span
     from seglake.parity import ParityReport, Repaired
-    from seglake.types import Diagnosis, Index, Neighbour, Repair, Total
+    from seglake.types import Diagnosis, Index, Total
 
 _Item = TypeVar("_Item")
 
@@ -32,59 +30,40 @@ def bytes_of(report: Report, kind: str) -> int:
     return sum(total.nbytes for total in report.totals if total.kind == kind)
 
 
-# What the torn tail of a file that is written whole comes from.
-_COPY_REASONS = {"interrupted_write", "truncated", "consequence", "unknown"}
-
-
-def advice(report: Report) -> list[str]:
-    """What to do about the damage in a report, a sentence or two for each sort of it; nothing for a sound file.
-
-    For a file that is probably read with the wrong key the only advice is the key: cutting or repairing it would
-    destroy sound data.
-    """
-    if report.wrong_key:
-        return [vocabulary.WRONG_KEY]
-    from seglake import formats
-
-    kinds = {span.kind for span in report.totals if span.cause is not None}
-    causes = {span.cause for span in report.totals if span.cause is not None}
-    found: list[str] = []
-    if "torn_tail" in kinds:
-        torn = {own.reason for own in report.diagnoses if own.kind == "torn_tail"}
-        if "append" in formats()[report.format].create_options["if_exists"].choices:
-            found.append(vocabulary.TORN_LOG if torn == {"interrupted_write"} else vocabulary.TORN_OTHERWISE)
-        else:
-            found.append(vocabulary.TORN_OTHERWISE if torn - _COPY_REASONS else vocabulary.TORN_COPY)
-    if "repaired" in kinds:
-        found.append(vocabulary.REPAIRED)
-    if "corrupt" in kinds:
-        found.append(vocabulary.CORRUPT)
-    return found + [
-        text for text in vocabulary.TEXTS_OF_CAUSES if any(text in vocabulary.CAUSES[own].next for own in causes)
-    ]
-
-
 # What a person can take in; --json has them all.
 _MOST_SHOWN = 5
 _LABEL_CELLS = 10
 
 
-def explained(report: Report, width: int) -> Iterator[Text]:
-    """The likely reasons of the first damaged ranges, a block each, and a line on the others.
+def explained(report: Report, label: str, path: str | None, reading: Sequence[str], width: int) -> Iterator[Text]:
+    """The verdict on a damaged file: a block for each of the first causes of its damage, and a line on the others.
 
-    Ranges one after the other that share reason and evidence are one block.
+    Ranges one after the other that have the same reason are one block, and what follows from other damage is in that of
+    its cause. Without diagnoses it is what the ledger says.
 
     Args:
-        report: a report whose diagnoses are wanted.
+        report: the report, not that of a sound file.
+        label: the file, for people.
+        path: the file, for commands; None if it has no name.
+        reading: the options that it is read with, for commands.
         width: where lines are broken, in cells.
     """
+    from rich.text import Text
+
     blocks = _blocks(report.diagnoses)
-    said: set[str] = set()
-    for block in blocks[:_MOST_SHOWN]:
-        yield _block(block, width, next_too=block[0].next not in said)
-        said.add(block[0].next)
+    if not blocks:
+        where = f"{printable(label)}: damaged: {damage_in_short(report)}"
+        yield Text(_wrapped(f"{where}. Not lost: {kept(report)}.", width), "bold")
+    for number, block in enumerate(blocks[:_MOST_SHOWN]):
+        yield _block(report, block, ("" if number else label, path), reading, width)
     if blocks[_MOST_SHOWN:]:
         yield _others([own for block in blocks[_MOST_SHOWN:] for own in block])
+
+
+def damage_in_short(report: Report) -> str:
+    """Each kind of damage with its cause and how much there is: `corrupt (checksum_mismatch): 103 bytes`."""
+    damaged = [total for total in report.totals if total.cause is not None]
+    return ", ".join(f"{total.kind} ({total.cause}): {size(total.nbytes)}" for total in damaged)
 
 
 def joined(spans: Sequence[Span]) -> list[list[Span]]:
@@ -93,10 +72,12 @@ def joined(spans: Sequence[Span]) -> list[list[Span]]:
 
 
 def _blocks(diagnoses: Sequence[Diagnosis]) -> list[list[Diagnosis]]:
-    def is_one(last: Diagnosis, next: Diagnosis) -> bool:
-        return last.reason == next.reason and (last.evidence == next.evidence or _is_one_burst(last, next))
-
-    return _grouped(diagnoses, is_one)
+    return _grouped(
+        sorted(diagnoses, key=lambda own: own.reason == "consequence"),
+        lambda last, next: (
+            next.reason == "consequence" or (last.reason, last.certainty) == (next.reason, next.certainty)
+        ),
+    )
 
 
 def _grouped(items: Sequence[_Item], is_one: Callable[[_Item, _Item], bool]) -> list[list[_Item]]:
@@ -110,7 +91,7 @@ def _grouped(items: Sequence[_Item], is_one: Callable[[_Item, _Item], bool]) -> 
     return groups
 
 
-def _is_one_burst(last: Span | Diagnosis, next: Span | Diagnosis) -> bool:
+def _is_one_burst(last: Span, next: Span) -> bool:
     return last.kind == next.kind == "repaired" and next.start - last.end <= _BURST_GAP_BYTES
 
 
@@ -122,25 +103,40 @@ def _others(diagnoses: list[Diagnosis]) -> Text:
     return Text(f"... and {count(len(diagnoses), 'more range')} explained by --json: {reasons}")
 
 
-def _block(block: list[Diagnosis], width: int, *, next_too: bool) -> Text:
+def _block(
+    report: Report, block: list[Diagnosis], file: tuple[str, str | None], reading: Sequence[str], width: int
+) -> Text:
+    """A cause: what happened, the command, what not to do, and what shows it."""
     from rich.text import Text
 
-    first, last = block[0], block[-1]
-    where = f"{first.start:,} to {last.end:,}"
-    if len(block) > 1:
-        apart = any(own.end < following.start for own, following in pairwise(block))
-        where += f" ({len(block):,} ranges{', other bytes between them' if apart else ''})"
-    text = Text.assemble((where, "bold"), ": ", (title(first.reason), "" if first.certainty is None else "bold"))
-    text.append("" if first.certainty is None else f" ({first.certainty})")
-    is_one = all(own.evidence == first.evidence for own in block)
-    lines = [("shown by", first.evidence if is_one else _BURST)]
-    lines += [("before", _neighbour(first.before)), ("after", _neighbour(last.after))]
-    lines += [("proposal", _proposal(repair)) for own in block for repair in own.repairs]
-    if next_too:
-        lines.append(("next", with_options(first.next)))
-    for label, content in lines:
-        text.append("\n" + labelled(label, content, width))
+    label, path = file
+    own = [each for each in block if each.reason == block[0].reason]
+    whole = own[0]._replace(end=own[-1].end, after=own[-1].after, repairs=[bit for each in own for bit in each.repairs])
+    said = advise(report, whole, path, reading)
+    verdict = printable(label) + (": " if report.wrong_key else ": damaged: ") if label else "also: "
+    not_lost = f" Not lost: {said.kept}." if label and report.records else ""
+    text = Text(_wrapped(f"{verdict}{said.headline}. Lost: {said.lost}.{not_lost}", width), "bold")
+    lines = [
+        ("do not", said.do_not),
+        ("shown by", said.evidence),
+        ("against", said.against),
+        ("decide", said.question),
+    ]
+    if len(own) > 1:
+        lines.append(("ranges", f"{len(own):,} with this reason; --json has what shows each"))
+    if follows := len(block) - len(own):
+        lines.append(("with it", f"{count(follows, 'range')}, sound once this is undone"))
+    if said.command is not None:
+        # On one line, whatever its length: to be copied.
+        text.append(f"\n  {'next':<{_LABEL_CELLS}}{said.command}")
+    for name, content in lines:
+        if content:
+            text.append("\n" + labelled(name, content, width))
     return text
+
+
+def _wrapped(text: str, width: int) -> str:
+    return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
 
 
 def labelled(label: str, content: str, width: int, label_cells: int = _LABEL_CELLS) -> str:
@@ -154,28 +150,6 @@ def labelled(label: str, content: str, width: int, label_cells: int = _LABEL_CEL
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-def _neighbour(own: Neighbour | None) -> str:
-    if own is None:
-        return "no sound record"
-    parts = [_identifier(own.id)]
-    if own.timestamp_us is not None:
-        parts.append(instant_us(own.timestamp_us))
-    return f"{', '.join(parts)}, at {own.position:,}"
-
-
-def _identifier(columns: dict[str, Any]) -> str:
-    match list(columns.items()):
-        case [(name, int(number))]:
-            return f"{name} {number:,}"
-        case several:
-            return "/".join(printable(str(value)) for _, value in several)
-
-
-def _proposal(own: Repair) -> str:
-    # Octal is what every printf knows.
-    return f"in a copy: printf '\\{own.new:03o}' | dd of=COPY bs=1 seek={own.byte_offset} conv=notrunc"
 
 
 def skipped(report: Report, label: str) -> str:
@@ -213,7 +187,6 @@ def _summed(totals: Sequence[Total], noun: str) -> tuple[str, str]:
 
 # Of a run of random bytes one in 256 is the right one: such ranges are shown as one.
 _BURST_GAP_BYTES = 64
-_BURST = "the parity sidecar has other bytes, by their hash the right ones"
 
 # What a person can take in; --json lists them all.
 _MOST_PARITY_RANGES = 40

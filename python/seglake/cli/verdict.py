@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from seglake._values import instant_us
 from seglake.parity import ParityReport
 
+from .advice import titled
 from .failure import Status, report_status
 from .picture import bar, cells, legend
 from .render import count, exact_size, printable, size, table
-from .report import advice, bytes_of, explained, index_in_words, joined, parity_in_words
+from .report import bytes_of, damage_in_short, explained, index_in_words, joined, parity_in_words
 from .terminal import console, is_unicode
-from .vocabulary import meaning
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from seglake import Report
 
-__all__ = ["Tally", "one_line", "show_in_full"]
+__all__ = ["Shown", "Tally", "one_line", "show_in_full"]
 
 # What a person can take in; --json lists them all.
 _MOST_RANGES = 40
@@ -79,7 +80,9 @@ class Tally:
 
 def one_line(report: Report, label: str, index: dict[str, Any] | None, rebuilding: str | None) -> str:
     """A file in one line, in two more what is wrong with its index, and the command that builds it anew."""
-    structure = {"checksum": "", "parity": ", checked by parity"}.get(report.checked, ", structure only")
+    structure = {"checksum": "", "parity": ", checked by parity"}.get(
+        report.checked, ", structure only" if report.records else ""
+    )
     unproven = bytes_of(report, "unproven")
     structure += f", {size(unproven)} that no reader was promised" if unproven else ""
     pending = bytes_of(report, "pending")
@@ -90,7 +93,8 @@ def one_line(report: Report, label: str, index: dict[str, Any] | None, rebuildin
     elif report.ok:
         line = f"ok  {printable(label)}  {what}"
     else:
-        line = f"damaged  {printable(label)}  {what}; {_damage_in_short(report)}"
+        reasons = ", ".join(dict.fromkeys(titled(own) for own in report.diagnoses if own.reason != "consequence"))
+        line = f"damaged  {printable(label)}  {what}; {reasons or damage_in_short(report)}"
     sidecar = parity_in_words(report.parity, label)
     if report.parity is not None and (report.parity.outcome != "sound" or report.parity.covers_nothing):
         line = f"{line}\n    {sidecar}"
@@ -100,21 +104,40 @@ def one_line(report: Report, label: str, index: dict[str, Any] | None, rebuildin
     return line if rebuilding is None else f"{line}; to rebuild it:\n    {rebuilding}"
 
 
-def _damage_in_short(report: Report) -> str:
-    """Each kind of damage with its cause and how much there is: `corrupt, checksum_mismatch: 103 bytes`."""
-    damaged = [total for total in report.totals if total.cause is not None]
-    return ", ".join(f"{total.kind} ({total.cause}): {size(total.nbytes)}" for total in damaged)
+class Shown(NamedTuple):
+    """How a file is named for people and in commands, and what is known of its index.
+
+    Attributes:
+        label: the file, for people.
+        path: the file, for commands; None if it has no name.
+        reading: the options that it is read with, for commands.
+        index_facts: what there is to say of its index; None if it has none.
+        rebuilding: the command that builds the index anew; None where it is sound, or is not to be replaced.
+    """
+
+    label: str
+    path: str | None
+    reading: Sequence[str]
+    index_facts: dict[str, Any] | None
+    rebuilding: str | None
 
 
-def show_in_full(
-    report: Report, label: str, index: dict[str, Any] | None, rebuilding: str | None, stream: TextIO
-) -> None:
-    """Totals, a picture of the file, its damaged ranges and what to do about them, and the state of its index."""
+def show_in_full(report: Report, file: Shown, stream: TextIO) -> None:
+    """What happened and what to do, then a picture of the file, its damaged ranges and the state of its index."""
+    from rich.text import Text
+
     out = console(stream)
-    out.print(_headline(report, label), soft_wrap=True)
+    width = min(out.width, _TEXT_CELLS)
+    if report.ok:
+        out.print(Text.assemble((printable(file.label), "bold"), ": ", ("sound", "bold green")), soft_wrap=True)
+    else:
+        for block in explained(report, file.label, file.path, file.reading, width):
+            out.print(block, soft_wrap=True)
+            out.print()
+    out.print(_facts(report), soft_wrap=True)
     # What does not check under a wrong key is no damage: neither counted nor pictured nor listed as if it were.
     if not report.wrong_key:
-        if report.totals:
+        if report.totals and (report.ok or _unlisted(report)):
             out.print()
             out.print(_totals(report), soft_wrap=True)
         _print_picture(out, report, unicode=is_unicode(stream), width=_BAR_CELLS)
@@ -122,19 +145,18 @@ def show_in_full(
             out.print()
             out.print(_ranges(report), soft_wrap=True)
             out.print(_unlisted(report), end="", soft_wrap=True)
-        for block in explained(report, min(out.width, _TEXT_CELLS)):
-            out.print()
-            out.print(block, soft_wrap=True)
-    for sentence in (*advice(report), parity_in_words(report.parity, label)):
-        if sentence:
-            out.print()
-            _print_text(out, sentence)
-    if index is not None:
+    sidecar = parity_in_words(report.parity, file.label)
+    if sidecar:
         out.print()
-        _print_text(out, f"Index {index_in_words(index)}" + ("." if rebuilding is None else ". To rebuild it:"))
-        if rebuilding is not None:
+        _print_text(out, sidecar)
+    if file.index_facts is not None:
+        out.print()
+        _print_text(
+            out, f"Index {index_in_words(file.index_facts)}" + ("." if file.rebuilding is None else ". To rebuild it:")
+        )
+        if file.rebuilding is not None:
             # On a line of its own: to be copied.
-            out.print(f"  {rebuilding}", soft_wrap=True)
+            out.print(f"  {file.rebuilding}", soft_wrap=True)
 
 
 def _print_text(out: Console, text: str) -> None:
@@ -142,23 +164,24 @@ def _print_text(out: Console, text: str) -> None:
     out.print(textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False), soft_wrap=True)
 
 
-def _headline(report: Report, label: str) -> Text:
-    from rich.text import Text
-
-    if report.ok:
-        verdict, style = "sound", "bold green"
-    elif report.wrong_key:
-        verdict, style = "probably the wrong key", "bold yellow"
-    else:
-        verdict, style = "damaged", "bold red"
+def _facts(report: Report) -> str:
     what = f"{report.format}, {exact_size(report.nbytes)}, {count(report.records, 'record')}"
-    if report.first_timestamp_us is not None and report.last_timestamp_us is not None:
+    if report.ok and report.first_timestamp_us is not None and report.last_timestamp_us is not None:
         what += f"\n{instant_us(report.first_timestamp_us)} to {instant_us(report.last_timestamp_us)}"
     if report.checked == "parity":
         what += "\nchecked by parity: the file has no checksums of its own"
-    if report.checked == "structure":
-        what += "\nstructure checked only: the file has no checksums"
-    return Text.assemble((printable(label), "bold"), ": ", (verdict, style), "\n", what)
+    if report.checked == "structure" and report.records:
+        what += f"\nstructure checked only: {_why_structure(report)}: nothing tells a changed byte within a record"
+    if report.ok and not report.nbytes:
+        what += "\nempty: sound if it is new; if it had records, the copy or the write failed"
+    return what
+
+
+def _why_structure(report: Report) -> str:
+    """Why a file was not checked by checksums."""
+    if report.format == "sealed" and report.damage and report.damage[-1].end == report.nbytes:
+        return "the checksums are at the end of a sealed file, which is missing or damaged"
+    return "the file has no checksums"
 
 
 def _totals(report: Report) -> Text:
@@ -174,11 +197,10 @@ def _ranges(report: Report) -> Text:
             f"{sum(span.nbytes for span in group):,}",
             group[0].kind,
             group[0].cause or "",
-            meaning(group[0].cause or ""),
         )
         for group in joined(report.damage)[:_MOST_RANGES]
     ]
-    return table(("start", "end", "bytes", "kind", "cause", "meaning"), rows, right=(0, 1, 2))
+    return table(("start", "end", "bytes", "kind", "cause"), rows, right=(0, 1, 2))
 
 
 def _unlisted(report: Report) -> str:

@@ -17,6 +17,7 @@ from seglake._values import is_uri
 from seglake.parity.by_sidecar import NotASegmentError, verified
 
 from . import folders, options
+from .advice import as_json
 from .failure import Status, describe, report_status, tell
 from .help_groups import Command
 from .html.writer import HtmlReport, html, opened_report
@@ -25,12 +26,14 @@ from .other import Other, other_json, tell_other
 from .render import json_text
 from .report import index_facts, index_of, index_rebuilding
 from .terminal import Advance, byte_progress
-from .verdict import Tally, one_line, show_in_full
+from .verdict import Shown, Tally, one_line, show_in_full
 
 if TYPE_CHECKING:
     from seglake import Report
 
 _LARGE_BYTES = 256 << 20
+# What a line has room for.
+_MOST_REASONS = 3
 
 _EXAMPLES = """
 \b
@@ -216,7 +219,8 @@ class _Verifying:
         large = file.path is not None and not is_uri(file.path) and file.size > _LARGE_BYTES
         # By itself, the file of a segment does not tell what its log says of it: then it is explained here.
         is_explained = self.as_json or self.html is not None or file.segment is not None
-        return self._checked(file, self.cores if large else 1, self.explain if is_explained else 0, go_on)
+        explain = self.explain if is_explained else min(self.explain, _MOST_REASONS)
+        return self._checked(file, self.cores if large else 1, explain, go_on)
 
     def _checked(self, file: Input, threads: int, explain: int, progress: Advance | None) -> Checked | Other:
         import seglake
@@ -259,12 +263,14 @@ class _Verifying:
         elif in_one_line:
             click.echo(one_line(report, label, index, rebuilding))
         else:
-            show_in_full(report, label, index, rebuilding, sys.stdout)
+            reading = options.as_typed(self.how)
+            show_in_full(report, Shown(label, path, reading, index, rebuilding), sys.stdout)
         return report_status(report)
 
     def _json(self, found: Checked, path: str | None) -> dict[str, Any]:
         # The path as it was given: the report's own has lost what is not UTF-8.
-        return {**found.report.to_dict(), "path": path, "log": self._log(path), "index": found.index_facts}
+        told = as_json(found.report, path, options.as_typed(self.how))
+        return {**told, "log": self._log(path), "index": found.index_facts}
 
     def _opened(self, name: str) -> AbstractContextManager[Input]:
         return opened(name, spool_limit=self.spool_limit, segments=self.named.segments)

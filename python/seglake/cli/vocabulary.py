@@ -14,65 +14,21 @@ class Word(NamedTuple):
     Attributes:
         meaning: what it is, in a few words.
         lost: what cannot be read because of it.
-        next: what to do, a paragraph for each case.
         example: how it may come about.
+        next: what to do, where verifying the file does not tell it.
     """
 
     meaning: str
     lost: str
-    next: tuple[str, ...]
     example: str
+    next: str = ""
 
 
-TORN_LOG: Final = (
-    "Torn tail: the last write was cut off. Every record before it can be read as it is. To append to the file, "
-    "let the program that writes it clear the tail, or open it with "
-    '`seglake.create(..., if_exists="append", zero_torn_tail=True)`, which moves it into a file beside it. `seglake '
-    "recover` writes a sound file, and keeps the tail."
-)
-TORN_COPY: Final = (
-    "Torn tail: the file ends too early, as after a copy that was cut off: files of this format are written whole. "
-    "What there is of it stays readable; copy or make it again for the rest."
-)
-TORN_OTHERWISE: Final = (
-    "Torn tail: nothing sound follows, but the bytes do not look like one write that was cut off: see what "
-    "they probably come from. Do not clear it before that is settled."
-)
-REPAIRED: Final = (
-    "Repaired: bytes that are not as they were protected, and that the parity sidecar has. Nothing was "
-    "changed: `seglake repair FILE` restores them in the file, `seglake repair FILE COPY` in a copy."
-)
-CORRUPT: Final = (
-    "Corrupt: bytes that changed after they were written, or never were a record of this file. The sound "
-    "records around them stay readable: `seglake cat --on-damage skip`, `seglake ingest`. `seglake recover` "
-    "writes them to a sound file, and every other byte to a quarantine. Keep this file as it is, restore it "
-    "from a copy if there is one, and look at the disk it lay on."
-)
-DIRECTORY: Final = (
-    "Directory: what the file says of itself (index, table of contents, counts) is damaged, or does not fit "
-    "the data. Records that check by themselves are read all the same."
-)
-DANGLING: Final = (
-    "Dangling reference: these records are whole, but name a key that no record before them declares. "
-    "`seglake cat --on-damage skip` prints them without that key; with `--columns position,cause` it marks "
+KEY_NEXT: Final = "give the key that it was written with: --key-file FILE, or SEGLAKE_KEY"
+_DANGLING: Final = (
+    "`seglake cat --on-damage skip` prints these records without that key; with `--columns position,cause` it marks "
     "them."
 )
-OUT_OF_ORDER: Final = (
-    "Out of order: these records are whole, but not newer than the ones before them, as after a write "
-    "done twice or a clock set back. They are kept out of what is read."
-)
-SEARCH_LIMIT: Final = (
-    "Search limit: the damage is so dense that the search for sound records was given up. What follows may "
-    "hold some; a copy of the file is the better source."
-)
-TEXTS_OF_CAUSES: Final = (DIRECTORY, DANGLING, OUT_OF_ORDER, SEARCH_LIMIT)
-"""What is said of causes, after what is said of kinds."""
-KEY_NEXT: Final = "give the key that it was written with: --key-file FILE, or SEGLAKE_KEY"
-WRONG_KEY: Final = (
-    "No checksum matches, but the structure is sound. The file is probably intact and the key is not its own: "
-    f"{KEY_NEXT}. Change nothing in the file."
-)
-
 _NOTHING: Final = "Nothing: it is not damage."
 _UNIT: Final = "The record, block or chunk with these bytes. The sound ones around it are read."
 _DIRECTORY_LOST: Final = (
@@ -81,216 +37,178 @@ _DIRECTORY_LOST: Final = (
 _SIDECAR_LOST: Final = "By itself nothing: the file is judged by its own format, too."
 
 KINDS: Final[dict[str, Word]] = {
-    "header": Word("bytes with the places or counts of other units", _NOTHING, (), "the index of a sealed segment"),
+    "header": Word("bytes with the places or counts of other units", _NOTHING, "the index of a sealed segment"),
     "record": Word(
         "a record; with a cause, one of which something is missing",
         "Without a cause nothing. With one, what the cause says.",
-        (DANGLING,),
         "an order in an active segment, whose checksum matches",
+        next=_DANGLING,
     ),
-    "chunk": Word("a chunk of compressed records", _NOTHING, (), "20 messages of a chunked log"),
-    "block": Word(
-        "the messages of one tenant in one partition", _NOTHING, (), "what the tenant acme wrote to partition 3"
-    ),
+    "chunk": Word("a chunk of compressed records", _NOTHING, "20 messages of a chunked log"),
+    "block": Word("the messages of one tenant in one partition", _NOTHING, "what the tenant acme wrote to partition 3"),
     "padding": Word(
-        "zeros up to the next aligned offset",
-        _NOTHING,
-        (),
-        "the bytes between two chunks, which begin at multiples of 128",
+        "zeros up to the next aligned offset", _NOTHING, "the bytes between two chunks, which begin at multiples of 128"
     ),
     "unused": Word(
         "zeros to the end of the file, which were never written to",
         _NOTHING,
-        (),
         "an active segment that was made 64 MiB long in advance",
     ),
     "trailer": Word(
-        "the checksums at the end of a sealed segment", _NOTHING, (), "what `seglake seal` writes without --no-trailer"
+        "the checksums at the end of a sealed segment", _NOTHING, "what `seglake seal` writes without --no-trailer"
     ),
     "unproven": Word(
         "bytes of a frozen segment of a log that no reader was promised",
         "Nothing: no reader was told of a record there.",
-        (),
         "a power failure struck while a record was written, before its sync",
     ),
     "pending": Word(
         "the end of the file, which its writer has not finished",
         "Nothing: the writer goes on.",
-        (),
         "a record of which half is written",
     ),
     "torn_tail": Word(
         "damage with nothing sound after it",
         "What was written last. Every record before it is whole.",
-        (TORN_LOG, TORN_COPY, TORN_OTHERWISE),
         "the machine lost power while a record was written",
     ),
-    "corrupt": Word("any other damage", _UNIT, (CORRUPT,), "a bit of a value flipped on the disk"),
+    "corrupt": Word("any other damage", _UNIT, "a bit of a value flipped on the disk"),
     "repaired": Word(
         "damaged bytes that the parity sidecar has",
         "Nothing: `--on-damage repair` reads them.",
-        (REPAIRED,),
         "a sector of the file reads as zeros, and FILE.par has it",
+        next="`seglake repair FILE` restores them in the file, `seglake repair FILE COPY` in a copy.",
     ),
     "lost": Word(
         "damaged bytes that the parity sidecar cannot restore",
         "These bytes. What is sound of the file by its own format is read.",
-        (
-            "Restore the file from a copy. If there is none, `seglake recover FILE NEW` writes what is sound of it to "
-            "a new file.",
-        ),
         "10 blocks of a group are damaged, and its parity restores 8",
+        next="Restore the file from a copy. If there is none, `seglake recover FILE NEW` writes what is sound of it to "
+        "a new file.",
     ),
     "unverified": Word(
         "bytes that were covered by a parity sidecar, and that nothing can verify now",
         _SIDECAR_LOST,
-        ("If the file is sound by its own format, `seglake protect --as-it-is FILE` begins a new sidecar.",),
         "the part of FILE.par with their hashes was overwritten",
+        next="If the file is sound by its own format, `seglake protect --as-it-is FILE` begins a new sidecar.",
     ),
     "uncovered": Word(
         "bytes that no parity sidecar ever covered",
         _NOTHING,
-        ("`seglake protect FILE` covers them.",),
         "what was appended after `seglake protect`",
+        next="`seglake protect FILE` covers them.",
     ),
     "superseded": Word(
-        "a part of a parity sidecar that a newer part replaces", _NOTHING, (), "FILE has grown, and was protected again"
+        "a part of a parity sidecar that a newer part replaces", _NOTHING, "FILE has grown, and was protected again"
     ),
-    "sound": Word("bytes that a parity sidecar proves", _NOTHING, (), "a block whose hash is in FILE.par"),
+    "sound": Word("bytes that a parity sidecar proves", _NOTHING, "a block whose hash is in FILE.par"),
 }
 """Of the ranges of a ledger, those of parity sidecars included."""
-
-_CHANGED: Final = (CORRUPT,)
-_LISTED: Final = (DIRECTORY,)
 
 CAUSES: Final[dict[str, Word]] = {
     "truncated_header": Word(
         "the file ends inside the fields that say how long things are",
         "The unit that begins there, and what the file had after it.",
-        (TORN_LOG, TORN_COPY),
         "a copy of the file stopped in the middle",
     ),
     "truncated_trailer": Word(
         "the file ends inside the trailer",
         "Checksums that the trailer had. Their messages are read if they can be verified in another way.",
-        (TORN_COPY,),
         "the last bytes of a sealed segment were not copied",
     ),
     "truncated": Word(
         "bytes that the parity sidecar covers are missing at the end of the file",
         "Nothing if the kind is repaired; else these bytes.",
-        (REPAIRED,),
         "the file was cut off after it was protected",
     ),
     "length_out_of_bounds": Word(
         "a length or count reaches beyond what holds it",
         "The unit with the length. Reading goes on at the next unit that is verified.",
-        (*_CHANGED, TORN_LOG),
         "a bit flipped in the length of a value, which now reaches past the end of the file",
     ),
     "offset_out_of_bounds": Word(
-        "an offset points outside the data",
-        "What only this offset leads to.",
-        _CHANGED,
-        "an entry of an index was overwritten",
+        "an offset points outside the data", "What only this offset leads to.", "an entry of an index was overwritten"
     ),
-    "checksum_mismatch": Word(
-        "the bytes do not match their checksum", _UNIT, _CHANGED, "a bit of a value flipped on the disk"
-    ),
+    "checksum_mismatch": Word("the bytes do not match their checksum", _UNIT, "a bit of a value flipped on the disk"),
     "header_checksum_mismatch": Word(
         "a header does not match its checksum",
         "What the header leads to, if nothing else does.",
-        _CHANGED,
         "a byte of a chunk's header changed",
     ),
     "payload_invalid": Word(
-        "a payload is not what its header says",
-        "All records of the chunk.",
-        _CHANGED,
-        "a byte of a compressed chunk changed",
+        "a payload is not what its header says", "All records of the chunk.", "a byte of a compressed chunk changed"
     ),
     "trailing_bytes": Word(
-        "bytes are left over after the last field", _UNIT, _CHANGED, "an oplog that is read in the wrong dialect"
+        "bytes are left over after the last field", _UNIT, "an oplog that is read in the wrong dialect"
     ),
     "count_mismatch": Word(
         "a count differs from what is there",
         "Units that the count has and the file has not, if the count is right.",
-        _LISTED,
         "whole messages at the end of a segment are missing",
     ),
     "out_of_order": Word(
         "it checks, but does not come after the one before it",
         "These records: they are left out of what is read. `seglake extract` copies their bytes.",
-        (OUT_OF_ORDER,),
         "a program wrote again what it had written already",
     ),
     "bad_uuid": Word(
         "it checks, but its UUID is not of version 6",
         "The record: it has no time.",
-        ("The disk is not at fault: look at the program that wrote it.",),
         "a program wrote a random UUID",
+        next="The disk is not at fault: look at the program that wrote it.",
     ),
     "dangling_reference": Word(
         "a reference points nowhere",
         "The key that is named. The rest of the record is read.",
-        (DANGLING,),
         "the beginning of an oplog is missing",
+        next=_DANGLING,
     ),
     "index_disagrees": Word(
         "an index entry and what it points at disagree",
         _DIRECTORY_LOST,
-        _LISTED,
         "an offset in the index of a sealed segment changed",
     ),
     "unreferenced": Word(
-        "no intact index entry accounts for these bytes",
-        _DIRECTORY_LOST,
-        _LISTED,
-        "the entry of a message was overwritten",
+        "no intact index entry accounts for these bytes", _DIRECTORY_LOST, "the entry of a message was overwritten"
     ),
     "nonzero_unused": Word(
         "bytes that must be zero are not",
         "No record: nothing was written there.",
-        _CHANGED,
         "another file's sector was written to unused space",
     ),
     "nonzero_padding": Word(
         "bytes that must be zero are not",
         "No record: the units on both sides are read.",
-        _CHANGED,
         "a bit flipped between two chunks",
     ),
     "bad_magic": Word(
-        "the magic number is wrong", _DIRECTORY_LOST, _LISTED, "the first bytes of a tenant segment were overwritten"
+        "the magic number is wrong", _DIRECTORY_LOST, "the first bytes of a tenant segment were overwritten"
     ),
     "bad_terminator": Word(
         "no intact terminator where the index ends",
         _DIRECTORY_LOST,
-        _LISTED,
         "bytes after the index of a sealed segment changed",
     ),
     "unsupported_version": Word(
         "a version that this reader does not know",
         "What has that version.",
-        ("Read it with a version of the program that knows it. If there is none, the number is damaged.",),
         "a bit flipped in the version of a message",
+        next="Read it with a version of the program that knows it. If there is none, the number is damaged.",
     ),
     "unsupported_flags": Word(
         "flags that this reader does not know",
         "What has these flags.",
-        ("Read it with a version of the program that knows them. If there is none, they are damaged.",),
         "a bit flipped in the flags of a message",
+        next="Read it with a version of the program that knows them. If there is none, they are damaged.",
     ),
     "search_limit": Word(
         "the search for the next sound record reached its limit: what follows was not looked at",
         "All that follows, though some of it may be sound.",
-        (SEARCH_LIMIT,),
         "a file whose second half is random bytes that look like lengths",
     ),
     "wrong_key": Word(
         "nothing checks, all else fits: probably another key",
         "Nothing: the file is probably intact.",
-        (WRONG_KEY,),
         "the file was written with a secret key, and read with the public default key",
     ),
 }
@@ -298,90 +216,344 @@ CAUSES: Final[dict[str, Word]] = {
 
 
 class Reason(NamedTuple):
-    """What damage probably comes from.
+    """What damage comes from, and what to do about it.
+
+    In the texts `{name}` stands for a fact of `seglake.cli.advice`. Of several texts the first is taken whose facts are
+    all known; none if there is no such text.
 
     Attributes:
         title: what it is, in a few words.
+        happened: what happened, a sentence without its end.
         shown_by: the evidence that it takes.
+        example: how it may come about.
+        lost: what cannot be read because of it; None: the records between the sound ones around it.
+        commands: what to do, as a command to paste. It changes no file.
+        do_not: what would make it worse, after "do not".
+        question: what decides where it is not proven.
     """
 
     title: str
+    happened: str | tuple[str, ...]
     shown_by: str
+    example: str
+    lost: str | None = None
+    commands: str | tuple[str, ...] = ("{recover}", "{look}")
+    do_not: str | None = None
+    question: str | None = None
 
+
+_WAIT: Final = "append to it, clear it or delete its source"
+_INSIDE: Final = "append to it, clear it or recover it: its records are all inside"
+_AGAIN: Final = "write to it or delete its source: copy it again from there"
+_DISK: Final = "write to it: check disk (SMART, kernel log) and memory (ECC log) first"
+_IF_UNDONE: Final = "nothing, if that can be undone"
 
 REASONS: Final[dict[str, Reason]] = {
-    "flipped_bit": Reason(
-        "single flipped bit",
-        "with one bit flipped back, the record, message, block, chunk header, payload, index entry, table of "
-        "contents, count or trailer is verified, or padding and unused space are zero again",
+    "empty": Reason(
+        "empty file",
+        "the file has no bytes",
+        "the file has 0 bytes",
+        "a copy onto a full disk",
+        lost="all that it had, if it had records",
+        commands=(),
+        do_not=_WAIT,
+        question="was it new, or did it have records? Compare its size with the source's",
     ),
-    "zeroed_sector": Reason("zeroed sector", "a run of zeros begins and ends at multiples of 512 or 4,096"),
-    "erased_sector": Reason(
-        "erased sector (0xff)", "a run of 0xff, as in erased flash, begins and ends at multiples of 512 or 4,096"
+    "only_zeros": Reason(
+        "only zeros",
+        "all {size} of the file are zeros",
+        "every byte of the file is zero",
+        "a copy that made the file long first and then stopped",
+        lost="all that it had",
+        commands=("{look}"),
+        do_not=_AGAIN,
     ),
-    "moved_sector": Reason(
-        "sector written to the wrong place", "with another sector's bytes in place of its own a record is verified"
+    "wrong_key": Reason(
+        "probably the wrong key",
+        "no checksum matches, and the structure is sound: the file is probably intact and the key is not its own",
+        "no checksum in the file matches, and the structure is sound to its end",
+        "the file was written with a secret key, and read with the public default key",
+        lost="probably nothing",
+        commands=("{verify} --key-file KEY {file}"),
+        do_not="change or recover the file",
     ),
-    "duplicated_sector": Reason(
-        "duplicated sector", "a sector has the same bytes as another one nearby, and their neighbours differ"
+    "other_dialect": Reason(
+        "another dialect",
+        ("the messages are of the dialect {dialect}", "the messages are of another dialect"),
+        "an oplog's first messages decode in another dialect, and not in this one",
+        "an oplog of draft-1.1 that is read without --dialect",
+        lost="nothing",
+        commands=("{verify} --dialect {dialect} {file}", "{look}"),
+        do_not="change or recover the file",
     ),
-    "duplicated_records": Reason("records written twice", "verified records whose bytes are nearby once more"),
-    "stale_data": Reason(
-        "older records",
-        "verified records that are not newer than those before them: an earlier file's sectors, a clock set back, two "
-        "writers",
+    "other_format": Reason(
+        "another format",
+        ("the file is of the format {other}", "the file is of another format of seglake"),
+        "no record is verified, and the file is of another of these formats",
+        "a sealed segment whose name ends in .active",
+        lost="nothing",
+        commands=("{verify} --format {other} {file}", "{look}"),
+        do_not=_INSIDE,
     ),
-    "inserted_bytes": Reason(
-        "bytes inserted",
-        "without some bytes in its middle a record is verified; or a unit is after the offset that an index states; "
-        "or a verified chunk header is not at a multiple of 0x80",
+    "other_content": Reason(
+        "another program's file",
+        ("nothing in the file is of the format {whole}", "another program's bytes are at {start}"),
+        "no record is verified, and the file begins like another program's (Parquet, SQLite, HTML and so on), is text, "
+        "or is of another of these formats; or a damaged range begins with text, or like another program's file",
+        "a download that was answered with an error page",
+        do_not=_WAIT,
+        question="which program wrote to this path, or what was the answer to the download?",
     ),
-    "missing_bytes": Reason(
-        "bytes missing",
-        "a unit is before the offset that an index states; or a record's lengths reach a little past the next sound "
-        "one",
+    "compressed": Reason(
+        "compressed",
+        ("the file is compressed, with {packer}", "the file is compressed"),
+        "the file begins like one of gzip, zstd, xz, bzip2, lz4 or zip",
+        "a nightly job that compressed a segment and kept its name",
+        lost="nothing, if what is inside is sound",
+        commands=("{unpack} {content} > {plain} && {verify} {plain}", "{look}"),
+        do_not=_INSIDE,
     ),
-    "interrupted_write": Reason(
-        "interrupted write", "a torn tail after a sound record: the written bytes end within the next record"
-    ),
-    "truncated": Reason(
-        "file cut off",
-        "the file ends too early: at a multiple of 64 KiB, or it is of a format that is written whole, or its log or "
-        "its index says that it was longer",
+    "base64": Reason(
+        "base64",
+        "the file is text, in base64",
+        "all bytes are of the alphabet of base64",
+        "a segment that was sent by mail",
+        lost="nothing, if what is inside is sound",
+        commands=("base64 -d {content} > {plain} && {verify} {plain}"),
+        do_not=_INSIDE,
     ),
     "text_conversion": Reason(
         "copied as text",
-        "with each CR LF turned back into LF it is verified; or all of it is UTF-8 with replacement characters "
-        "(U+FFFD)",
+        "line ends were converted: the file was copied as text",
+        "with the line ends turned back, records are verified: each LF has a CR before it, or CR LF are missing",
+        "a transfer by FTP in text mode",
+        lost=_IF_UNDONE,
+        commands=("perl -pe 's/\\r\\n/\\n/' {content} > {plain} && {verify} {plain}"),
+        do_not=f"{_WAIT}: copy it again, in binary mode",
     ),
-    "wrong_key": Reason("another key", "no checksum in the file matches, and the structure is sound to its end"),
-    "other_dialect": Reason(
-        "another dialect", "an oplog's first messages decode in another dialect, and not in this one"
+    "reencoded": Reason(
+        "re-encoded as text",
+        "the file was read as text and written in another encoding",
+        "all bytes are UTF-8 of U+0000 to U+00FF, or UTF-8 with replacement characters (U+FFFD)",
+        "a script that read a binary file as Latin-1 text and wrote it as UTF-8",
+        lost="nothing, if that can be undone; bytes that became U+FFFD are lost for good",
+        commands=("iconv -f UTF-8 -t ISO-8859-1 {content} > {plain} && {verify} {plain}"),
+        do_not=f"{_WAIT}: copy it again, in binary mode",
     ),
-    "other_content": Reason(
-        "something else's content",
-        "no record is verified, and the file begins like another program's (gzip, zstd, Parquet, HTML and so on), is "
-        "text, or is of another of these formats; or a damaged range begins with text, or like another program's file",
+    "byte_order": Reason(
+        "bytes in reverse order",
+        ("each {width} bytes are in reverse order", "bytes are in reverse order"),
+        "with each group of 2, 4 or 8 bytes reversed, records are verified",
+        "a memory dump of a machine with the other byte order",
+        lost=_IF_UNDONE,
+        commands=("xxd -e -g{width} {content} | xxd -r > {plain} && {verify} {plain}", "{look}"),
+        do_not=_INSIDE,
+    ),
+    "concatenated": Reason(
+        "two files in one",
+        "another file begins at {place_start}",
+        "at the start of the damage another file of one of these formats begins",
+        "cat today.sealed yesterday.sealed > both.sealed",
+        lost="nothing: each part is read by itself",
+        commands=("{split}", "{look}"),
+        do_not="append to it, clear it or recover it: the second file would be left out",
+    ),
+    "repeated_block": Reason(
+        "block in the file twice",
+        "{place_nbytes} are in the file twice: {place} repeat what is before them",
+        "bytes repeat the same number of bytes before them, and without them the rest is verified",
+        "an upload that was tried again and sent a part twice",
+        commands=("{undo}", "{recover}", "{look}"),
+        do_not=_AGAIN,
+    ),
+    "inserted_bytes": Reason(
+        "bytes inserted",
+        ("{place_nbytes} were inserted: {place}", "bytes were inserted within {range}"),
+        "without some bytes in its middle a record is verified; or a unit is after the offset that an index states; "
+        "or a verified chunk header is not at a multiple of 0x80",
+        "two programs that wrote to one file",
+        commands=("{undo}", "{recover}", "{look}"),
+        do_not=_AGAIN,
+    ),
+    "missing_bytes": Reason(
+        "bytes missing",
+        ("{missing_bytes} are missing within {range}", "bytes are missing within {range}"),
+        "a unit is before the offset that an index states; or a record's lengths reach a little past the next sound "
+        "one",
+        "a download that went on at the wrong place after it was interrupted",
+        do_not=_AGAIN,
+    ),
+    "moved_sector": Reason(
+        "sector written to the wrong place",
+        "a sector from elsewhere in the file is at {place}",
+        "with another sector's bytes in place of its own a record is verified",
+        "a disk that wrote a sector to the wrong place",
+        do_not=_DISK,
+    ),
+    "foreign_sector": Reason(
+        "sector of another file",
+        "{place_nbytes} at {place_start} are not of this file",
+        "damage begins and ends at multiples of 512 or 4,096, and what is there is of no record of this file",
+        "a disk that wrote another file's sector to this one",
+        do_not=_DISK,
+    ),
+    "duplicated_sector": Reason(
+        "duplicated sector",
+        "the sector at {place} has the bytes of another one",
+        "a sector has the same bytes as another one nearby, and their neighbours differ",
+        "a disk that wrote a sector to two places",
+        do_not=_DISK,
+    ),
+    "zeroed_sector": Reason(
+        "zeroed sector",
+        "zeros are at {place}",
+        "a run of zeros begins and ends at multiples of 512 or 4,096",
+        "pages that never reached the disk before the power failed",
+        do_not=_DISK,
+    ),
+    "erased_sector": Reason(
+        "erased sector (0xff)",
+        "0xff are at {place}, as in erased flash",
+        "a run of 0xff, as in erased flash, begins and ends at multiples of 512 or 4,096",
+        "a worn flash drive",
+        do_not=_DISK,
+    ),
+    "zeroed_tail": Reason(
+        "zeros up to the end",
+        "zeros are from {place_start} to the end of the file",
+        "zeros begin at a multiple of 512 or 4,096 and go on to the end",
+        "a copy that made the file long first and then stopped, or pages that never reached the disk",
+        lost="all records after the one at {before}, if there were any",
+        do_not="append to it or clear it before that is settled: what is missing would go unnoticed",
+        question="was the file filled in advance? Then only the record that was being written is lost; if not, compare "
+        "with what was acknowledged",
+    ),
+    "stale_data": Reason(
+        "older records",
+        "older records are within {range}",
+        "verified records that are not newer than those before them: an earlier file's sectors, a clock set back, two "
+        "writers",
+        "a disk that lost a write, so that a deleted file's sector is still there",
+        do_not=_DISK,
+        question="was the clock set back, or are there two writers? Then the records there are this file's",
+    ),
+    "duplicated_records": Reason(
+        "records written twice",
+        "records are in the file twice, within {range}",
+        "verified records whose bytes are nearby once more",
+        "a program that wrote again what it had written already",
+        lost="nothing, if the same records come before",
+        question="was a write tried again, or are there two writers?",
+    ),
+    "flipped_bit": Reason(
+        "single flipped bit",
+        ("bit {bit} of the byte at {byte_offset} is flipped", "single bits are flipped within {range}"),
+        "with one bit flipped back, the record, message, block, chunk header, payload, index entry, table of "
+        "contents, count or trailer is verified, or padding and unused space are zero again",
+        "a worn memory module",
+        commands=("{undo}", "{recover}", "{look}"),
+        do_not=_DISK,
+    ),
+    "interrupted_write": Reason(
+        "interrupted write",
+        "the last write was cut off: what begins at {start} is not complete",
+        "a torn tail after a sound record: the written bytes end within the next record",
+        "the machine lost power while a record was written",
+        lost="what was being written, after {before}",
+        question="is a program to go on with it? Opened with zero_torn_tail=True it is: the tail is kept beside it",
+    ),
+    "truncated": Reason(
+        "file cut off",
+        ("the file ends too early: {missing_bytes} are missing", "the file ends too early"),
+        "the file ends too early: at a multiple of 64 KiB, or it is of a format that is written whole, or its log or "
+        "its index says that it was longer",
+        "a copy that stopped in the middle",
+        do_not=_AGAIN,
     ),
     "as_written": Reason(
         "intact, but written wrong",
+        "the bytes are as they were written, and what was written is wrong",
         "the checksum matches, but its content is invalid: unknown flags, or a UUID that is not of version 6. The "
         "disk is not at fault",
+        "a program that writes random UUIDs",
+        commands=("{look_there}"),
+        do_not="restore it from a copy, which has the same: look at the program that wrote it",
     ),
     "lost_reference": Reason(
-        "reference to what is not there", "an oplog's message names a key that no earlier message declares"
+        "reference to what is not there",
+        "messages name a key that no message before them declares",
+        "an oplog's message names a key that no earlier message declares",
+        "the beginning of an oplog is missing",
+        lost="the key's name; the messages are whole",
+        commands=("seglake cat --on-damage skip --columns position,cause {file}"),
+        do_not="delete other parts of the oplog: one of them may declare the key",
     ),
     "restorable": Reason(
-        "not as it was protected", "the file's parity sidecar has other bytes there, which agree with its hash"
+        "not as it was protected",
+        "{nbytes} are not as they were protected, and the parity sidecar has them",
+        "the file's parity sidecar has other bytes there, which agree with its hash",
+        "a sector reads as zeros, and FILE.par has it",
+        lost="nothing",
+        commands=("{repair} {file} {new}"),
+        do_not="protect it anew before that, or the sidecar forgets what it restores",
     ),
     "consequence": Reason(
         "follows from other damage",
+        "the range is sound once the other damage is undone",
         "the range is sound once the bits that are proposed elsewhere are flipped back. For example, a sealed file's "
         "index hash mismatches because of a bit in the index",
+        "a flipped bit in an index, whose checksum is in the trailer",
+        lost="nothing more",
+        commands=(),
     ),
-    "unknown": Reason("unknown", "none of these"),
+    "unknown": Reason(
+        "cause not found",
+        "{meaning}, at {start}",
+        "none of these",
+        "random bytes in the middle of a file",
+        do_not="change this file: work on a copy",
+    ),
+    "older_mark": Reason(
+        "older synced mark",
+        "the synced mark ends at {start} of segment {sequence}, and {records} after it are not read",
+        "sound records follow the synced mark, and no writer has the log open",
+        "a mark that came from a backup, or a writer that was killed",
+        lost="nothing: the next writer takes them in",
+        commands=("cp -a {log} {copy} && seglake log write {copy} < /dev/null && seglake log verify {copy}"),
+        do_not="delete the mark or the segment",
+    ),
+    "other_segment": Reason(
+        "another segment",
+        "the file has another segment than its name says",
+        "the first record is sound, and is not the one that the file's name has",
+        "a file that was restored under the name of another one",
+        do_not="open the log for writing: move the file elsewhere and restore the right one first",
+    ),
+    "short_segment": Reason(
+        "segment shorter than its log says",
+        "the segment ends before the end that its log says",
+        "the synced mark, or the next segment, is after the end of the file",
+        "a segment that was restored from an earlier backup",
+        do_not="open the log for writing or replace the mark: get the newer file back first",
+    ),
+    "stale_index": Reason(
+        "stale index",
+        "the index is not that of the log as it is",
+        "entries of the index disagree with the chunks of the log",
+        "a log that was restored from a backup without its index",
+        lost="nothing: the log is whole without it, only looking up takes longer",
+        commands=("seglake index --overwrite {file}"),
+    ),
+    "lost_index": Reason(
+        "no index",
+        "the log has no index",
+        "no index is beside the log",
+        "a log that was copied without its index",
+        lost="nothing: the log is whole without it, only looking up takes longer",
+        commands=("seglake index {file}"),
+    ),
 }
-"""Of damage, as diagnoses name them."""
+"""Of damage, as diagnoses name them; the last five of logs and of the index of a chunked log."""
 
 
 def meaning(cause: str) -> str:
@@ -392,5 +564,4 @@ def meaning(cause: str) -> str:
 
 def title(reason: str) -> str:
     """A reason in a few words."""
-    found = REASONS.get(reason)
-    return reason if found is None else found.title
+    return REASONS[reason].title

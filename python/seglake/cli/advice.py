@@ -1,0 +1,319 @@
+"""What damage comes from and what to do about it, in words: the table of reasons filled with the facts of a report."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Collection, Sequence
+from itertools import chain
+from pathlib import PurePath
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from seglake._values import instant_us, is_uri
+
+from .render import count, exact_size, printable
+from .vocabulary import REASONS, meaning, title
+
+if TYPE_CHECKING:
+    from seglake import Report
+    from seglake.types import Diagnosis, Neighbour
+
+_PACKERS: Final = {
+    "gzip": "gunzip -c",
+    "zstd": "zstd -dc",
+    "xz": "xz -dc",
+    "bzip2": "bzip2 -dc",
+    "lz4": "lz4 -dc",
+    "zip": "unzip -p",
+}
+_DIALECTS: Final = ("draft", "draft-1.1", "autobase")
+_PACKED: Final = (".gz", ".zst", ".xz", ".bz2", ".lz4", ".zip", ".b64")
+# What a command line holds.
+_MOST_EDITS = 8
+_LOOK_BYTES = 64
+
+
+class Advice(NamedTuple):
+    """What is said of a cause of damage.
+
+    Attributes:
+        headline: what happened, and how sure that is.
+        lost: what cannot be read because of it.
+        kept: what of the file can be read.
+        command: what to do, as a command to paste. It changes no file.
+        do_not: what would make it worse, after "do not".
+        evidence: what speaks for it.
+        against: what speaks against it, and what was not tried; may be empty.
+        question: what decides, where it is not proven.
+    """
+
+    headline: str
+    lost: str
+    kept: str
+    command: str | None
+    do_not: str | None
+    evidence: str
+    against: str
+    question: str | None
+
+
+def advise(report: Report, own: Diagnosis, path: str | None, reading: Sequence[str] = ()) -> Advice:
+    """What is to be said of a cause of damage, as text that is fit for a terminal.
+
+    Args:
+        report: the report that it is in.
+        own: the cause.
+        path: the file, for the command; None if it has no name.
+        reading: the options that the file is read with, for the command.
+    """
+    reason = REASONS[own.reason]
+    facts = _facts(report, own, path, reading)
+    is_proven = own.certainty == "proven"
+    return Advice(
+        headline=f"{titled(own)}: {filled(reason.happened, facts)}",
+        lost=filled(reason.lost or (), facts) or _lost(report, own),
+        kept=kept(report),
+        command=filled(reason.commands, facts),
+        do_not=reason.do_not,
+        evidence=printable(own.evidence),
+        against=printable(getattr(own, "against", "")),
+        question=None if is_proven else reason.question,
+    )
+
+
+def filled(texts: str | Sequence[str], facts: dict[str, str]) -> str | None:
+    """The first text of which all facts are known, with these in it."""
+    for text in (texts,) if isinstance(texts, str) else texts:
+        try:
+            return text.format_map(facts)
+        except KeyError:
+            continue
+    return None
+
+
+def example(name: str) -> Advice:
+    """What is said of damage to a made-up file that has a reason."""
+    span = SimpleNamespace(start=290_816, end=294_912)
+    before = SimpleNamespace(id={"offset": 1_000}, timestamp_us=1_706_702_400_000_000)
+    after = SimpleNamespace(id={"offset": 1_016}, timestamp_us=1_706_702_442_000_000)
+    repair = SimpleNamespace(byte_offset=300_075, bit=2, new=0o156)
+    own: Any = SimpleNamespace(
+        **{
+            **vars(span),
+            "cause": "checksum_mismatch",
+            "reason": name,
+            "certainty": None,
+            "before": before,
+            "after": after,
+        },
+        **{"ranges": [span], "place": (span.start, span.end), "missing_bytes": 304_875, "missing_records": 15},
+        **{"repairs": [repair] if name == "flipped_bit" else [], "edits": [SimpleNamespace(**vars(span), nbytes=0)]},
+        **{"regained": 15, "evidence": "gzip, active, draft-1.1, 4", "against": ""},
+    )
+    report: Any = SimpleNamespace(format="sealed", nbytes=1 << 20, records=1_985, wrong_key=False, parity=None)
+    facts = _facts(report, own, "FILE", ()) | {"log": "DIR", "copy": "COPY", "sequence": "3", "records": "400 records"}
+    reason = REASONS[name]
+    happened, lost = filled(reason.happened, facts) or "", filled(reason.lost or (), facts) or _lost(report, own)
+    return Advice(happened, lost, "", filled(reason.commands, facts), reason.do_not, "", "", reason.question)
+
+
+def as_json(report: Report, path: str | None, reading: Sequence[str] = ()) -> dict[str, Any]:
+    """A report ready for JSON, each diagnosis with what is said of it."""
+    told = report.to_dict()
+    for own, fields in zip(report.diagnoses, told["diagnoses"], strict=True):
+        said = advise(report, own, path, reading)
+        fields |= {"headline": said.headline, "command": said.command, "do_not": said.do_not}
+    return {**told, "path": path}
+
+
+def titled(own: Diagnosis) -> str:
+    """A reason in a few words, and how certain it is."""
+    return title(own.reason) + (f" ({own.certainty})" if own.certainty is not None else "")
+
+
+def kept(report: Report) -> str:
+    """What of a file can be read."""
+    if not report.records:
+        return "no record can be read as it is"
+    first, last = report.first_timestamp_us, report.last_timestamp_us
+    when = "" if first is None or last is None else f", {_interval(first, last)}"
+    return count(report.records, "record") + when
+
+
+def _lost(report: Report, own: Diagnosis) -> str:
+    """What cannot be read because of a cause, as far as it is known."""
+    before, after = own.before, own.after
+    if not report.records and before is None and after is None:
+        return "all of it, as far as it can be read now"
+    missing, regained = getattr(own, "missing_records", None), getattr(own, "regained", 0)
+    if getattr(own, "is_sound", False):
+        return f"nothing once that is undone: the whole file is sound then, with {count(regained, 'record')} more"
+    number = missing if missing is not None else regained or _between(before, after)
+    nbytes = sum(end - start for start, end in ranges(own))
+    of_all = report.records + (number or 0)
+    what = f"{number:,} of {count(of_all, 'record')}" if number is not None else f"records in {exact_size(nbytes)}"
+    if before is None or after is None:
+        beside = before or after
+        side = "after" if after is None else "before"
+        where = f", {side} {_place(beside)}" if beside is not None else ""
+    elif before.timestamp_us is not None and after.timestamp_us is not None:
+        where = f", {_interval(before.timestamp_us, after.timestamp_us)}"
+    else:
+        where = f", {_identifier(before.id)} to {_identifier(after.id)}"
+    return what + where
+
+
+def _between(before: Neighbour | None, after: Neighbour | None) -> int | None:
+    """How many records are between two, by their numbers."""
+    if before is None or after is None:
+        return None
+    match list(before.id.items()), list(after.id.items()):
+        case [(name, int(first))], [(other, int(last))] if name == other and name != "position":
+            return max(0, last - first - 1)
+        case _:
+            return None
+
+
+def _place(own: Neighbour) -> str:
+    return _identifier(own.id) if own.timestamp_us is None else _moment(own.timestamp_us)
+
+
+def _moment(microseconds: int) -> str:
+    """A time to the second, in UTC."""
+    return instant_us(microseconds).partition(".")[0].removesuffix("Z").replace("T", " ")
+
+
+def _interval(first: int, last: int) -> str:
+    begin, end = _moment(first), _moment(last)
+    day, _, time = end.partition(" ")
+    return begin if begin == end else f"{begin} to {time if begin.startswith(day) else end}"
+
+
+def _identifier(columns: dict[str, Any]) -> str:
+    match list(columns.items()):
+        case [(name, int(number))]:
+            return f"{name} {number:,}"
+        case several:
+            return "/".join(printable(str(value)) for _, value in several)
+
+
+def ranges(own: Diagnosis) -> list[tuple[int, int]]:
+    """The damaged ranges that a cause explains."""
+    return [(span.start, span.end) for span in getattr(own, "ranges", [own])]
+
+
+def _facts(report: Report, own: Diagnosis, path: str | None, reading: Sequence[str]) -> dict[str, str]:
+    """What is known of a cause, by the names that the texts use."""
+    own_ranges = ranges(own)
+    begin, end = getattr(own, "place", (own.start, own.end))
+    facts = {
+        "start": f"{own.start:,}",
+        "range": f"{own_ranges[0][0]:,} to {own_ranges[-1][1]:,}",
+        "nbytes": exact_size(sum(end - start for start, end in own_ranges)),
+        "place": f"{begin:,} to {end:,}",
+        "place_start": f"{begin:,}",
+        "place_nbytes": exact_size(end - begin),
+        "size": exact_size(report.nbytes),
+        "meaning": meaning(own.cause or ""),
+    }
+    if own.before is not None:
+        facts["before"] = _place(own.before)
+    if (missing := getattr(own, "missing_bytes", None)) is not None:
+        facts["missing_bytes"] = exact_size(missing)
+    if not report.records:
+        facts["whole"] = report.format
+    if len(own.repairs) == 1:
+        [repair] = own.repairs
+        facts |= {"bit": str(repair.bit), "byte_offset": f"{repair.byte_offset:,}"}
+    facts |= _named(own, report.format)
+    return facts if path is None else facts | _commands(report, own, (begin, end), path, reading)
+
+
+def _named(own: Diagnosis, format: str) -> dict[str, str]:
+    """What the evidence names."""
+    from seglake import formats
+
+    words = re.findall(r"[\w.-]+", own.evidence)
+
+    def first(known: Collection[str]) -> str | None:
+        return next((word for word in words if word in known), None)
+
+    packer = first(_PACKERS)
+    found = {
+        "packer": packer,
+        "unpack": _PACKERS.get(packer or ""),
+        "other": first(formats().keys() - {format}),
+        "dialect": first(_DIALECTS),
+        "width": first("248"),
+    }
+    return {name: text for name, text in found.items() if text is not None}
+
+
+def _commands(
+    report: Report, own: Diagnosis, place: tuple[int, int], path: str, reading: Sequence[str]
+) -> dict[str, str]:
+    """Names of files and parts of commands. None of them changes a file that is there."""
+    file = shell_word(path)
+    extract = f"seglake extract {file} --range"
+    # A tool that knows no URIs reads it from another process.
+    content = f"<({extract} 0:)" if is_uri(path) else file
+    verify = shlex.join(["seglake", "verify", *reading])
+    plain, sound = (shell_word(new_name(path, word)) for word in ("plain", "sound"))
+    facts = {"file": file, "content": content, "plain": plain, "new": sound, "verify": verify}
+    if report.nbytes:
+        facts["look"] = f"{extract} 0:{min(report.nbytes, _LOOK_BYTES)} --hex"
+        facts["look_there"] = f"{extract} {own.start}:{min(own.end, own.start + 4 * _LOOK_BYTES)} --hex"
+    if report.records and not report.wrong_key:
+        facts["recover"] = f"{shlex.join(['seglake', 'recover', *reading])} {file} {sound}"
+    if 0 < place[0] < report.nbytes:
+        parts = [shell_word(new_name(path, word)) for word in ("first", "second")]
+        halves = [f"{extract} :{place[0]} > {parts[0]}", f"{extract} {place[0]}: > {parts[1]}"]
+        facts["split"] = f"{' && '.join(halves)} && {verify} {' '.join(parts)}"
+    if report.parity is not None and report.parity.sidecar not in (None, f"{path}.par"):
+        reading = [*reading, "--sidecar", report.parity.sidecar]
+    facts["repair"] = shlex.join(["seglake", "repair", *reading])
+    undo = _undo(own, extract, content, sound)
+    return facts if undo is None else facts | {"undo": f"{undo} && {verify} {sound}"}
+
+
+def _undo(own: Diagnosis, extract: str, content: str, copy: str) -> str | None:
+    """What makes a copy with a cause undone, where its bytes are known."""
+    if 0 < len(own.repairs) <= _MOST_EDITS:
+        # Octal is what every printf knows.
+        flips = [
+            f"printf '\\{repair.new:03o}' | dd of={copy} bs=1 seek={repair.byte_offset} conv=notrunc"
+            for repair in own.repairs
+        ]
+        return " && ".join([f"cat {content} > {copy}", *flips])
+    edits = getattr(own, "edits", [])
+    if not 0 < len(edits) <= _MOST_EDITS or any(edit.nbytes for edit in edits):
+        return None
+    bounds = ["", *(str(at) for edit in edits for at in (edit.start, edit.end)), ""]
+    pieces = [f"{extract} {bounds[at]}:{bounds[at + 1]}" for at in range(0, len(bounds), 2)]
+    return f"({' && '.join(pieces)}) > {copy}"
+
+
+def new_name(path: str, word: str) -> str:
+    """A name for a new file beside another, which no file has; beside the folder of a log where that is in one."""
+    from seglake._native import is_log_name
+
+    whole = PurePath(path.partition("?")[0].rpartition("/")[2] if is_uri(path) else path)
+    folder, stem, suffix = whole.parent, whole.stem, whole.suffix
+    if is_log_name(whole.name):
+        log = PurePath(os.path.abspath(path)).parent  # noqa: PTH100
+        folder, stem = log.parent, f"{log.name}-{stem.partition('-')[0]}"
+    names = (f"{stem}-{word}{number}{suffix}" for number in ("", *range(2, 1000)))
+    if word == "plain" and suffix in _PACKED:
+        names = chain([stem], names)
+    return str(next(folder / name for name in names if not os.path.lexists(folder / name)))
+
+
+def shell_word(path: str) -> str:
+    """A path as a word of a shell's command line, whatever is in it, in characters that a terminal shows."""
+    path = f"./{path}" if path.startswith("-") else path
+    if path.isprintable():
+        return shlex.quote(path)
+    plain = (chr(byte) if 0x20 <= byte < 0x7F and byte not in b"'\\" else f"\\{byte:03o}" for byte in os.fsencode(path))
+    return f"$'{''.join(plain)}'"
