@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shlex
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ from seglake.cli import main
 from .case import NOT_SEEN
 
 Diagnosis = dict[str, Any]
+
+FAILED = "error"
+"""Where a reason would be: there is no report."""
 
 _GENERIC = ("Corrupt:", "Torn tail:")
 _FOLLOWS = "consequence"
@@ -50,13 +54,15 @@ class Answer:
 
 def ask(path: Path) -> Answer:
     """Ask `verify` about a file, or about the folder of a log."""
-    status, out, complaints = run("verify", path)
-    report = _weightiest([json.loads(line) for line in run("verify", "--json", path)[1].splitlines()])
+    # A name may begin like an option.
+    status, out, complaints = run("verify", "--", path)
+    report = _weightiest([json.loads(line) for line in run("verify", "--json", "--", path)[1].splitlines()])
     diagnoses = tuple(report.get("diagnoses", ()))
     causes = list(dict.fromkeys(own["reason"] for own in diagnoses if own["reason"] != _FOLLOWS))
     first = next((own for own in diagnoses if own["reason"] != _FOLLOWS), None)
     reason, certainty = (first["reason"], first["certainty"]) if first else (_beside(report), None)
-    return Answer(reason, certainty, tuple(causes[1:]), advised(report, path), diagnoses, out + complaints, status)
+    text = out + complaints
+    return Answer(reason, certainty, tuple(causes[1:]), advised(report, text), diagnoses, text, status)
 
 
 def run(*arguments: str | Path) -> tuple[int, str, str]:
@@ -83,7 +89,7 @@ def _weightiest(reports: list[dict[str, Any]]) -> dict[str, Any]:
 def _beside(report: dict[str, Any]) -> str:
     """What is wrong beside a file that has no damage of its own."""
     if report.get("error"):
-        return "error"
+        return report.get("reason", FAILED)
     log, index = report.get("log"), report.get("index")
     if log and log["unread"]:
         return "older_mark"
@@ -101,15 +107,13 @@ _COMMANDS = (
 )
 
 
-def advised(report: dict[str, Any], path: Path) -> str | None:
-    """The command that is advised first; None where there is none."""
+def advised(report: dict[str, Any], text: str) -> str | None:
+    """The command that is advised first, in JSON or else in the text; None where there is none."""
     first = next((own for own in report.get("diagnoses", ()) if own["reason"] != _FOLLOWS), None)
     if first is None:
-        if _beside(report) == "older_mark":
-            return f"seglake log write {shlex.quote(str(path))}"
-        return f"seglake index --overwrite {shlex.quote(str(path))}" if _beside(report) == "stale_index" else None
+        found = re.search(r"^ *(.*seglake (index|log write) .*)$|`(seglake log write)`", text, re.MULTILINE)
+        return None if found is None else found[1] or found[3]
     if "command" in first:
         return first["command"]
-    own = path if path.is_file() else Path(report["path"])
-    facts = {"path": shlex.quote(str(own)), **(first["repairs"][0] if first["repairs"] else {})}
+    facts = {"path": shlex.quote(report["path"]), **(first["repairs"][0] if first["repairs"] else {})}
     return next((command.format(**facts) for words, command in _COMMANDS if words in first["next"]), None)

@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import chdir
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import NamedTuple
 import seglake
 from seglake.cli.failure import Status
 
-from .answer import Answer, ask
+from .answer import FAILED, Answer, ask
 from .case import Case, Step, form_of
 
 MOST_WORDS = 120
@@ -24,11 +25,16 @@ MOST_WORDS = 120
 # Those that wait for what only a person knows.
 _NOT_RUN = frozenset({Step.KEY, Step.OTHER})
 _FOLLOWED_S = 60
+# What a command writes beside the files that have the records.
+_BESIDE = frozenset({".quarantine", ".jsonl", ".par", ".index"})
+# Columns of a record's place, which may be another one in another file.
+_PLACES = frozenset({"position", "index", "seq"})
 
 
 class Kind(StrEnum):
     """What is wrong beside a wrong cause or step."""
 
+    BESIDE = "beside"  # other causes are named beside the true one
     PROVEN = "proven"  # another cause than the true one is called proven, and what is proposed makes nothing sound
     WORDS = "words"  # more of them than anybody reads
     GENERIC = "generic"  # a paragraph on damage of any sort follows a finding
@@ -68,21 +74,30 @@ class Judged:
     @property
     def is_advised(self) -> bool:
         """Whether the next step is right."""
-        return self.step in self.case.steps
+        return self.step in self.case.steps and not (self.case.file and self.answer.reason == FAILED)
 
 
 def judge(case: Case, folder: Path, *, follow: bool = True) -> Judged:
     """Stage a case in an empty folder, ask, and do what is advised there."""
     for name, data in case.files.items():
         (folder / name).write_bytes(data)
-    answer = ask(folder / case.file)
-    faults = [*_overstated(case, answer), *_wordy(answer)]
+    # A log is named, a file is in the folder where one is.
+    place, path = (folder, Path(case.file)) if case.file else (folder.parent, Path(folder.name))
+    with chdir(place):
+        answer = ask(path)
+    faults = [*_scattered(case, answer), *_overstated(case, answer), *_wordy(answer)]
     if answer.status == Status.TROUBLE and case.file and case.key is None:
         faults.append(Fault(Kind.FAILS, f"`seglake verify`: {answer.text[-200:].strip()}"))
     if follow:
-        faults += _followed(case, folder, answer)
+        faults += _followed(case, folder, answer, place)
     others = (path for path in folder.iterdir() if path.name not in case.files or path.name == case.file)
     return Judged(case, answer, tuple(faults), any(path.read_bytes() == case.sound for path in others))
+
+
+def _scattered(case: Case, answer: Answer) -> Iterator[Fault]:
+    others = {answer.reason, *answer.others} - case.reasons
+    if answer.reason in case.reasons and others:
+        yield Fault(Kind.BESIDE, " ".join(sorted(others)))
 
 
 def _overstated(case: Case, answer: Answer) -> Iterator[Fault]:
@@ -109,39 +124,40 @@ def _wordy(answer: Answer) -> Iterator[Fault]:
         yield Fault(Kind.GENERIC, answer.generic)
 
 
-def _followed(case: Case, folder: Path, answer: Answer) -> Iterator[Fault]:
+def _followed(case: Case, folder: Path, answer: Answer, place: Path) -> Iterator[Fault]:
     if answer.command is None or form_of(answer.command) in _NOT_RUN:
         return
-    before = _records(case, folder)
+    segments = [folder / name for name in ([case.file] if case.file else case.files)]
+    before = _records(segments)
     done = subprocess.run(
         ["bash", "-c", answer.command],
-        cwd=folder,
+        cwd=place,
         env=os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=_FOLLOWED_S,
         check=False,
     )
-    shown = answer.command.replace(f"{folder}/", "")
     # 1 is that of damage, which `recover` met, or `verify` after it; 127 that there is no such program here.
     if done.returncode not in (0, 1, 127):
-        said = done.stderr.decode().replace(f"{folder}/", "").strip()
-        yield Fault(Kind.FAILS, f"`{shown}`: {said}")
-    lost = before - _records(case, folder)
-    if lost:
-        yield Fault(Kind.LOSES, f"`{shown}`: {len(lost)} records")
+        yield Fault(Kind.FAILS, f"`{answer.command}`: {done.stderr.decode().strip()}")
+    if lost := len(before - _records(segments)):
+        yield Fault(Kind.LOSES, f"`{answer.command}`: {lost} records of the file itself")
+    made = [path for path in folder.iterdir() if path.name not in case.files and path.suffix not in _BESIDE]
+    if case.file and made and (lost := len(before - _records(made))):
+        yield Fault(Kind.LOSES, f"`{answer.command}`: {lost} records are not in what it makes")
 
 
-def _records(case: Case, folder: Path) -> set[tuple[str, ...]]:
-    """The records that can be read of a file, or of the segments of a log, whatever is wrong with the rest."""
+def _records(paths: Iterable[Path]) -> set[tuple[str, ...]]:
+    """The records that can be read of files, whatever is wrong with the rest."""
     found: set[tuple[str, ...]] = set()
-    segments = [case.file] if case.file else [name for name in case.files if not name.startswith("_")]
-    for name in segments:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for path in paths:
             try:
-                with seglake.open(folder / name, on_damage="skip") as reader:
-                    found |= {tuple(repr(own) for own in record.to_dict().values()) for record in reader}
+                with seglake.open(path, on_damage="skip") as reader:
+                    rows = [record.to_dict().items() for record in reader]
             except seglake.SeglakeError:
                 continue
+            found.update(tuple(repr(own) for name, own in row if name not in _PLACES) for row in rows)
     return found
