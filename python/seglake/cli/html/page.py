@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from seglake._values import instant_us
 
 from ..render import count, exact_size, size
-from ..vocabulary import WRONG_KEY
+from ..vocabulary import KEY_NEXT
 from .damage import advised, candidate, entry, script_data, summary
 from .gather import Damage, Seen
 from .markup import Html, data, element, script_json
@@ -201,7 +201,7 @@ def _first_screen(seen: Seen, name: str, advice: Advice | None, title: str) -> H
         "section",
         element(title, data(seen.label), ": ", element("strong", verdict, class_=f"verdict-{style}")),
         element("p", what, class_="what"),
-        advised(advice) if advice else element("p", WRONG_KEY) if report.wrong_key else None,
+        advised(advice) if advice else element("p", KEY_NEXT) if report.wrong_key else None,
         more and element("p", more),
     )
 
