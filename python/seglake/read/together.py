@@ -73,13 +73,7 @@ class Together:
 
 
 def identity_of(file: SegmentFile, source: Callable[[SegmentFile], Any], **arguments: Any) -> str | None:
-    """Returns what identifies a file's first record; None where there is none, or it cannot be read.
-
-    Args:
-        file: the file.
-        source: returns what `seglake.open` takes for it.
-        arguments: others of `seglake.incremental.identity`.
-    """
+    """Returns the identity of what `source` gives of a file; None where it has no record, or cannot be read."""
     try:
         return identity(source(file), **arguments)
     except (SeglakeError, OSError):

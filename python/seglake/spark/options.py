@@ -3,7 +3,7 @@
 import errno
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -192,11 +192,7 @@ class ReadOptions:
 
     def as_stream(self) -> "ReadOptions":
         """Returns the options of a stream, for which none was given that concerns streams alone."""
-        return (
-            self
-            if self.stream is not None
-            else replace(self, stream=StreamOptions.parse(OptionValues({}, "streaming")))
-        )
+        return replace(self, stream=self.stream or StreamOptions.parse(OptionValues({}, "streaming")))
 
     def check_format(self, format: str) -> None:
         """Checks the options against a format, the one that is named or that was found.
@@ -254,18 +250,9 @@ def _repair(read: OptionValues) -> bool:
 
 
 def _format_options(read: OptionValues) -> FormatOptions:
-    return FormatOptions(
-        dialect=read.get("dialect"),
-        index=read.get("index"),
-        limits=tuple(_limits(read)),
-    )
-
-
-def _limits(read: OptionValues) -> Iterator[tuple[str, int]]:
-    for name in limit_options():
-        value = read.given(camel_case(name))
-        if value is not None:
-            yield name, int(value)
+    limits = {name: read.given(camel_case(name)) for name in limit_options()}
+    given = tuple((name, value) for name, value in limits.items() if value is not None)
+    return FormatOptions(dialect=read.get("dialect"), index=read.get("index"), limits=given)
 
 
 def _conditions(read: OptionValues) -> Sequence[tuple[str, Condition]]:
