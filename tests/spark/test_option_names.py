@@ -47,6 +47,11 @@ def test_sidecars_that_are_none(segment: Path) -> None:
         read(segment, keyFile="gone.key")
 
 
+def test_the_checkpoint_of_a_query_is_no_option_of_reading(segment: Path) -> None:
+    with pytest.raises(NotImplementedError, match=r"for readStream there is stateLocation\. .*foreachBatch"):
+        read(segment, checkpointLocation="checkpoint")
+
+
 def test_limits(segment: Path) -> None:
     expected = r"more than recordBytes = 20 allows: raise option recordBytes and read again$"
     with pytest.raises(seglake.exceptions.LimitError, match=expected) as raised:

@@ -10,8 +10,9 @@ from object_store import ACCESS_KEY, SECRET_KEY, ObjectStore
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from samples import SAMPLES
-from segments import flip
+from segments import flip, write_segment
 
+import seglake
 from seglake.spark.source import SegmentDataSource
 from seglake.spark.stores import Stores
 from seglake.stores import FileFilter, FileListing, find_files
@@ -256,3 +257,23 @@ def test_the_format_of_many_files_is_found_in_their_order(store: ObjectStore, tm
     source = SegmentDataSource({**store.options(), "path": "s3://logs/many"})
     with pytest.raises(ValueError, match=r"many/25: is tenant, while s3://logs/many/00 is active"):
         source.reader(source.schema())
+
+
+def test_active_and_sealed_objects_are_read_together_and_no_copies(store: ObjectStore, tmp_path: Path) -> None:
+    for name in ("a.active", "b.active"):
+        write_segment(tmp_path / name, 5)
+    seglake.seal(tmp_path / "b.active", tmp_path / "b.sealed")
+    for name in ("a.active", "b.sealed"):
+        store.put(f"both/{name}", (tmp_path / name).read_bytes())
+
+    def count() -> int:
+        source = SegmentDataSource({**store.options(), "path": "s3://logs/both"})
+        reader = source.reader(source.schema())
+        return sum(batch.num_rows for own in reader.partitions() for batch in reader.read(own))  # pyright: ignore
+
+    assert count() == 10
+    store.put("both/b.active", (tmp_path / "b.active").read_bytes())
+    with pytest.raises(
+        seglake.FormatError, match=r"both/b\.sealed: is sealed, while s3://logs/both/a\.active is active"
+    ):
+        count()
