@@ -88,7 +88,7 @@ def _weightiest(reports: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _beside(report: dict[str, Any]) -> str:
     """What is wrong beside a file that has no damage of its own."""
-    if report.get("error"):
+    if report.get("error") or not report:
         return report.get("reason", FAILED)
     log, index = report.get("log"), report.get("index")
     if log and log["unread"]:
