@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import shlex
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,24 +95,10 @@ def _beside(report: dict[str, Any]) -> str:
     return "stale_index" if index and not index["ok"] else NOT_SEEN
 
 
-# The words of `next` that stand for a command, until each diagnosis has its own.
-_COMMANDS = (
-    ("proposal", "printf '\\{new:03o}' | dd of={path} bs=1 seek={byte_offset} conv=notrunc"),
-    ("`seglake repair`", "seglake repair {path}"),
-    ("`seglake recover", "seglake recover {path} {path}.new"),
-    ("SEGLAKE_KEY", "seglake verify --key-file KEY {path}"),
-    ("`dialect`", "seglake verify --dialect DIALECT {path}"),
-    ("`format`", "seglake verify --format FORMAT {path}"),
-)
-
-
 def advised(report: dict[str, Any], text: str) -> str | None:
-    """The command that is advised first, in JSON or else in the text; None where there is none."""
+    """The command that is advised first: of a cause of damage, or else of what is beside the file; None for none."""
     first = next((own for own in report.get("diagnoses", ()) if own["reason"] != _FOLLOWS), None)
-    if first is None:
-        found = re.search(r"^ *(.*seglake (index|log write) .*)$|`(seglake log write)`", text, re.MULTILINE)
-        return None if found is None else found[1] or found[3]
-    if "command" in first:
+    if first is not None:
         return first["command"]
-    facts = {"path": shlex.quote(report["path"]), **(first["repairs"][0] if first["repairs"] else {})}
-    return next((command.format(**facts) for words, command in _COMMANDS if words in first["next"]), None)
+    found = re.search(r"^ *(.*seglake (index|log write) .*)$|`(seglake log write)`", text, re.MULTILINE)
+    return None if found is None else found[1] or found[3]

@@ -31,7 +31,7 @@ UNDONE = (Step.EXTRACT, Step.RESTORE)
 
 def truncated() -> Iterator[Case]:
     """Copies that were cut off."""
-    own = partial(staged, incident="truncated copy", reasons="truncated", steps=KEPT)
+    own = partial(staged, incident="truncated copy", steps=KEPT)
     s, t, c, a = sealed(4000), tenant(2500), chunked(4000), active(4500)
     # A file that grows may end anywhere, also where its last write was cut off.
     either = ("truncated", "interrupted_write")
@@ -54,7 +54,10 @@ def truncated() -> Iterator[Case]:
     ):
         how = f"only the first {end:,} bytes arrived"
         data = sample.data[:end]
-        yield own(f"truncated-{name}", how=how, sample=sample, data=data, reasons=reasons, damage=[(end, len(sample))])
+        # Of an index alone nothing is sound.
+        steps = AGAIN if name.endswith(("in-index", "in-contents")) else KEPT
+        damage = [(end, len(sample))]
+        yield own(f"truncated-{name}", how=how, sample=sample, data=data, reasons=reasons, steps=steps, damage=damage)
     for name, sample, end in (
         ("sealed", s, STRIPE * 7),
         ("tenant", t, STRIPE * 4),

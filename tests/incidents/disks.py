@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from random import Random
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from .case import NOT_SEEN, Case, Range, Step
 from .harm import PAGE, SECTOR, STRIPE, flipped, overwritten, swapped, zeroed
 from .samples import LAST_MONTH, Sample, active, chunked, ledger, oplog, protected, sealed, tenant, tfrecord
-from .stage import KEPT, staged
+from .stage import AGAIN, KEPT, staged
 
 _KIB = 1024
 
@@ -208,13 +208,14 @@ def zeroed_ranges() -> Iterator[Case]:
         ("sealed-index", s, PAGE * 3, PAGE),
         ("sealed-head", s, 0, PAGE),
         ("tenant-64k", t, STRIPE * 3, STRIPE),
-        ("tenant-head", t, 0, SECTOR),
         ("chunked-4k", c, PAGE * 20, PAGE),
         ("chunked-64k", c, STRIPE * 2, STRIPE),
         ("tfrecord-4k", tfrecord(1500), PAGE * 44, PAGE),
         ("oplog-4k", oplog(1500), PAGE * 31, PAGE),
     ):
         yield own(f"zeroed-{name}", how=f"{size} bytes of zeros", sample=sample, at=at, what=bytes(size))
+    # Without the number of partitions nothing is found.
+    yield own("zeroed-tenant-head", how="512 bytes of zeros", sample=t, at=0, what=bytes(SECTOR), steps=AGAIN)
     for name, sample, at, size in (("active-4k", a, PAGE * 17, PAGE), ("sealed-64k", s, STRIPE * 5, STRIPE)):
         how = f"{size} bytes of 0xff, as in erased flash"
         yield own(f"erased-{name}", how=how, sample=sample, at=at, what=b"\xff" * size, reasons="erased_sector")
@@ -276,8 +277,6 @@ def _cut(name: str, sample: Sample, *, missing: int, **said: Any) -> Case:
     return staged(name, how=how, sample=sample, data=sample.data[:end], damage=[(end, len(sample))], **said)
 
 
-def _overwritten(
-    name: str, *, incident: str, how: str, sample: Sample, at: int, what: bytes, reasons: str | Iterable[str]
-) -> Case:
-    data = overwritten(sample.data, at, what)
-    return staged(name, incident, how, sample, data, reasons, KEPT, damage=[(at, at + len(what))])
+def _overwritten(name: str, *, incident: str, how: str, sample: Sample, at: int, what: bytes, **truth: Any) -> Case:
+    data, damage = overwritten(sample.data, at, what), [(at, at + len(what))]
+    return staged(name, incident, how, sample, data, damage=damage, **{"steps": KEPT, **truth})
