@@ -15,7 +15,7 @@ from .gather import DAMAGED, Damage, Near, Seen
 from .hexdump import dump
 from .markup import Html, data, data_bytes, element, join
 from .minimap import Map, boundary, figure
-from .parts import cell, command, facts, number, table, term, time
+from .parts import cell, command, facts, meaning, number, table, time
 from .shell import path_word, shell
 from .states import within, worst
 from .stub import Advice
@@ -72,7 +72,7 @@ def entry(
     known = [
         ("ranges", f"{count(len(own.spans), 'range')} with the same cause" if len(own.spans) > 1 else None),
         ("size", exact_size(sum(span.nbytes for span in own.spans))),
-        ("by the ledger", join(term(own.spans[0].kind), ", ", term(own.spans[0].cause or ""))),
+        ("by the ledger", ", ".join(f"{word} ({meaning(word)})" for word in own.spans[0][2:] if word)),
         *((f"{name} at a boundary", _boundary(offset)) for name, offset in (("begins", own.start), ("ends", own.end))),
         *(("also in the file", _alike(link)) for link in own.alike),
     ]
@@ -116,8 +116,7 @@ def _consequences(own: Damage) -> Html | None:
     if not own.consequences:
         return None
     lines = [
-        element("li", f"{each.start:,} to {each.end:,}: ", term(each.kind), f", {each.evidence}")
-        for each in own.consequences
+        element("li", f"{each.start:,} to {each.end:,}: {each.kind}, {each.evidence}") for each in own.consequences
     ]
     said = f"{count(len(own.consequences), 'range')} that {'follows' if len(lines) == 1 else 'follow'} from it"
     return element("details", element("summary", said), element("ul", *lines))

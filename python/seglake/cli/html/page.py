@@ -21,7 +21,7 @@ from .damage import advised, candidate, entry, script_data, summary
 from .gather import Damage, Seen
 from .markup import Html, data, element, script_json
 from .minimap import Map, figure, patterns
-from .parts import cell, number, table, term
+from .parts import cell, meaning, number, table
 from .states import STATES, runs_of, worst
 from .stub import Advice, advise
 
@@ -43,7 +43,8 @@ _LESS_AND_LESS: Final = (
 )
 _CHANGING: Final = ("recover", "scrub")
 _PLAIN_JSON_BYTES: Final = 64 << 10
-_MOST_LINES: Final = 400
+_MOST_JSON_CHARACTERS: Final = 8 << 20
+_MOST_LINES: Final = 200
 _BAR_CELLS: Final = 60
 _BAR_WIDE: Final = 240
 _MOST_CANDIDATES: Final = 3
@@ -78,19 +79,33 @@ class Page:
         command: which command wrote it.
         options: what it was called with, without the files.
         values: whether values of records are in it.
-        lines: all files.
+        files: how many files there are.
+        lines: those of the overview.
         seen: those that are shown in full.
         notes: what there is to say of all files together.
-        reports: what `--json` prints, of each file.
+        reports: what `--json` prints, a line for each file; None if that is too much.
     """
 
     command: str
     options: Mapping[str, str]
     values: bool
+    files: int = 0
     lines: list[Line] = field(default_factory=list[Line])
     seen: list[Seen] = field(default_factory=list[Seen])
     notes: list[str] = field(default_factory=list[str])
-    reports: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    reports: list[str] | None = field(default_factory=list[str])
+    _room: int = _MOST_JSON_CHARACTERS
+
+    def add(self, line: Line, report: Any = None) -> None:
+        """Add a file, as far as there is room for it."""
+        self.files += 1
+        same = sum((own.verdict == "sound") == (line.verdict == "sound") for own in self.lines)
+        if same < _MOST_LINES:
+            self.lines.append(line)
+        if report is not None and self.reports is not None:
+            self.reports.append(json.dumps(report, sort_keys=True))
+            self._room -= len(self.reports[-1])
+            self.reports = self.reports if self._room > 0 else None
 
 
 def written(page: Page) -> str:
@@ -115,7 +130,7 @@ def _written(page: Page, most: int, *, bytes_too: bool, json_too: bool) -> str:
     sections = [
         _file(seen, f"f{number}", page, most, entries, bytes_too=bytes_too) for number, seen in enumerate(page.seen, 1)
     ]
-    title = page.lines[0].label if len(page.lines) == 1 else count(len(page.lines), "file")
+    title = page.lines[0].label if page.files == 1 else count(page.files, "file")
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -130,7 +145,7 @@ def _written(page: Page, most: int, *, bytes_too: bool, json_too: bool) -> str:
         "body",
         element("a", "To the content", href="#main", class_="skip"),
         element("header", _first_line(page)),
-        element("main", _overview(page) if len(page.lines) > 1 or page.notes else None, *sections, id="main"),
+        element("main", _overview(page) if page.files > 1 or page.notes else None, *sections, id="main"),
         element("footer", *_footer(page, json_too=json_too)),
         element("p", "", id="status", role="status", aria_live="polite"),
         patterns(),
@@ -172,7 +187,7 @@ def _file(seen: Seen, name: str, page: Page, most: int, entries: dict[str, Any],
         parts.append(element("p", f"and {count(left, 'more range')}: the totals below count them, --json lists them"))
     return element(
         "section",
-        _first_screen(seen, name, advice[0] if advice else None, title="h1" if len(page.lines) == 1 else "h2"),
+        _first_screen(seen, name, advice[0] if advice else None, title="h1" if page.files == 1 else "h2"),
         _candidates([(own, said) for own, said in zip(shown, advice, strict=True) if said and own in candidates]),
         _picture(seen, name),
         element("section", element("h2", "Damage"), *_index(seen, name, shown), *parts) if shown else None,
@@ -233,17 +248,19 @@ def _index(seen: Seen, name: str, shown: Sequence[Damage]) -> Iterable[Html]:
 
 
 def _totals(seen: Seen) -> Html:
-    rows = (
+    rows = [
         element(
             "tr",
-            element("th", term(own.kind), scope="row"),
-            cell(term(own.cause) if own.cause else ""),
+            element("th", own.kind, scope="row"),
+            cell(own.cause),
             number(own.nbytes),
             number(own.ranges),
+            cell(meaning(own.cause or own.kind)),
         )
         for own in seen.report.totals
-    )
-    return element("section", element("h2", "All bytes"), table("Totals", ("kind", "cause", "bytes", "ranges"), rows))
+    ]
+    totals = table("Totals", ("kind", "cause", "bytes", "ranges", "meaning"), rows)
+    return element("section", element("h2", "All bytes"), totals)
 
 
 def _overview(page: Page) -> Html:
@@ -262,12 +279,12 @@ def _overview(page: Page) -> Html:
             cell(own.said),
             cell(_bar(own)),
         )
-        for own in lines[:_MOST_LINES]
+        for own in lines
     )
-    more = len(lines) - _MOST_LINES
+    more = page.files - len(lines)
     return element(
         "section",
-        element("h1", count(len(lines), "file")),
+        element("h1", count(page.files, "file")),
         *(element("p", note) for note in page.notes),
         table("Files", ("file", "verdict", "found", "where"), rows),
         element("p", f"and {count(more, 'more file')}") if more > 0 else None,
@@ -307,8 +324,8 @@ def _footer(page: Page, *, json_too: bool) -> Iterable[Html]:
 
     given = "; ".join(f"{name} {value}" for name, value in page.options.items()) or "no options"
     yield element("p", f"seglake {__version__}, {page.command}: {given}. What is proposed was not done.")
-    if json_too:
-        text = "".join(json.dumps(own, sort_keys=True) + "\n" for own in page.reports).encode()
+    if json_too and page.reports is not None:
+        text = "".join(f"{own}\n" for own in page.reports).encode()
         kind, name = "application/json", "report.json"
         if len(text) > _PLAIN_JSON_BYTES:
             text, kind, name = gzip.compress(text, mtime=0), "application/gzip", "report.json.gz"

@@ -1,4 +1,4 @@
-"""What pages are made of again and again: tables, lists of facts, commands, words with their meaning."""
+"""What pages are made of again and again: tables, lists of facts, commands."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from seglake._values import instant_us
 
-from ..vocabulary import CAUSES, KINDS, REASONS
+from ..vocabulary import CAUSES, KINDS
 from .markup import Html, element, join
 
-__all__ = ["Cell", "cell", "command", "facts", "number", "scrolled", "table", "term", "time"]
+__all__ = ["Cell", "cell", "command", "facts", "meaning", "number", "scrolled", "table", "time"]
 
 Cell = Html
 
@@ -52,8 +52,7 @@ def command(text: str) -> Html:
     return element("pre", element("code", text), class_="command")
 
 
-def term(word: str) -> Html:
-    """A word of reports, with what it means where it is pointed at."""
+def meaning(word: str) -> str:
+    """What the kind or the cause of a range means, in a few words."""
     known = KINDS.get(word) or CAUSES.get(word)
-    meaning = known.meaning if known is not None else REASONS[word].shown_by if word in REASONS else None
-    return element("abbr", word, title=meaning) if meaning else element("span", word)
+    return "" if known is None else known.meaning

@@ -132,7 +132,7 @@ class HtmlReport:
             explain: whether what the damage comes from is yet to be found.
         """
         page = self._page
-        is_shown = len(page.seen) < _MOST_SEEN if not report.ok else not page.lines
+        is_shown = len(page.seen) < _MOST_SEEN if not report.ok else page.files == 0
         if is_shown:
             with opened() as file:
                 if explain and not report.ok:
@@ -142,20 +142,19 @@ class HtmlReport:
         reasons = Counter(titled(own) for own in report.diagnoses if own.reason != "consequence")
         said = "; ".join(f"{reason}, {number:,} times" if number > 1 else reason for reason, number in reasons.items())
         states = states_in_short(report)
-        page.lines.append(Line(label, verdict, said or count(report.records, "record"), report.nbytes, states, mark))
-        if len(page.lines) > 1 and page.seen and page.seen[0].report.ok:
+        line = Line(label, verdict, said or count(report.records, "record"), report.nbytes, states, mark)
+        page.add(line, json if page.values else _without_tenants(json))
+        if page.files > 1 and page.seen and page.seen[0].report.ok:
             del page.seen[0]  # of several only those that are damaged are shown
-        page.reports.append(json if page.values else _without_tenants(json))
 
     def add_other(self, parity: ParityReport, json: dict[str, Any], label: str) -> None:
         """Add a file that is not a segment."""
         verdict = "sound" if parity.outcome == "sound" else "damaged"
-        self._page.lines.append(Line(label, verdict, parity_in_words(parity, label)))
-        self._page.reports.append(json)
+        self._page.add(Line(label, verdict, parity_in_words(parity, label)), json)
 
     def add_failed(self, label: str, error: Exception) -> None:
         """Add a file that could not be read."""
-        self._page.lines.append(Line(label, "not read", describe(error, label=label)))
+        self._page.add(Line(label, "not read", describe(error, label=label)))
 
     def note(self, text: str) -> None:
         """Add what there is to say of all files together."""
@@ -181,5 +180,5 @@ class HtmlReport:
         text = written(self._page).encode()
         with new_file(self._path, replace=True) as file:
             file.write(text)
-        files, values = count(len(self._page.lines), "file"), "with" if self._page.values else "without"
+        files, values = count(self._page.files, "file"), "with" if self._page.values else "without"
         return f"{printable(self._path)}: a report of {files}, {size(len(text))}, {values} values"
