@@ -7,8 +7,8 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from ..advice import Advice, shell_word, titled
 from ..render import count, exact_size
-from ..vocabulary import title
 from .content import Alike
 from .fields import Parsed
 from .gather import DAMAGED, Damage, Near, Seen
@@ -16,16 +16,16 @@ from .hexdump import dump
 from .markup import Html, data, data_bytes, element, join
 from .minimap import Map, boundary, figure
 from .parts import cell, command, facts, meaning, number, table, time
-from .shell import path_word, shell
 from .states import within, worst
-from .stub import Advice
 
 if TYPE_CHECKING:
+    from seglake import Span
     from seglake.types import Repair
 
 __all__ = ["advised", "candidate", "entry", "script_data", "summary"]
 
 _LEAST_HASHED_BYTES: Final = 32
+_MOST_NAMED: Final = 5
 
 
 def summary(own: Damage) -> str:
@@ -35,8 +35,7 @@ def summary(own: Damage) -> str:
         where += f" ({len(own.spans):,} ranges)"
     if own.diagnosis is None:
         return f"{where}: {own.spans[0].kind}, {own.spans[0].cause}"
-    sure = own.diagnosis.certainty
-    return f"{where}: {title(own.diagnosis.reason)}" + (f" ({sure})" if sure else "")
+    return f"{where}: {titled(own.diagnosis)}"
 
 
 def advised(advice: Advice) -> Html:
@@ -45,7 +44,7 @@ def advised(advice: Advice) -> Html:
         element("p", advice.headline, class_="headline"),
         facts([("lost", advice.lost), ("not lost", advice.kept)]),
         command(advice.command) if advice.command else None,
-        element("p", element("strong", "Do not "), advice.do_not, class_="do-not") if advice.do_not else None,
+        element("p", element("strong", "Do not"), " ", advice.do_not, class_="do-not") if advice.do_not else None,
     )
 
 
@@ -70,11 +69,15 @@ def entry(
         is_candidate: whether the page says above what speaks for it.
     """
     known = [
-        ("ranges", f"{count(len(own.spans), 'range')} with the same cause" if len(own.spans) > 1 else None),
+        ("ranges", _ranges(own.spans) if len(own.spans) > 1 else None),
         ("size", exact_size(sum(span.nbytes for span in own.spans))),
         ("by the ledger", ", ".join(f"{word} ({meaning(word)})" for word in own.spans[0][2:] if word)),
-        *((f"{name} at a boundary", _boundary(offset)) for name, offset in (("begins", own.start), ("ends", own.end))),
+        *(
+            (f"{name} at a boundary", _boundary(offset))
+            for name, offset in zip(("begins", "ends"), own.place, strict=True)
+        ),
         *(("also in the file", _alike(link)) for link in own.alike),
+        *(("to undo it", text) for text in _undoing(own)),
     ]
     parts = [
         facts(known),
@@ -102,6 +105,12 @@ def entry(
     )
 
 
+def _ranges(spans: Sequence[Span]) -> str:
+    first = ", ".join(f"{span.start:,} to {span.end:,}" for span in spans[:_MOST_NAMED])
+    more = f" and {len(spans) - _MOST_NAMED:,} more" if len(spans) > _MOST_NAMED else ""
+    return f"{len(spans):,} with the same cause: {first}{more}"
+
+
 def _boundary(offset: int) -> str | None:
     of = boundary(offset)
     return None if of is None else f"exactly at {of} ({offset:,})"
@@ -110,6 +119,22 @@ def _boundary(offset: int) -> str | None:
 def _alike(link: Alike) -> str:
     apart = f"{abs(link.other - link.at):,} {'after' if link.other > link.at else 'before'}"
     return f"{link.nbytes:,} bytes at {link.at:,} are the same as those at {link.other:,}, {apart}"
+
+
+def _undoing(own: Damage) -> Iterable[str]:
+    """What changes undo it, and what is verified then."""
+    if own.diagnosis is None:
+        return
+    for edit in getattr(own.diagnosis, "edits", []):
+        shift = edit.end - edit.start - edit.nbytes
+        way = "after" if shift > 0 else "before"
+        moved = f"; what follows is {abs(shift):,} bytes {way} its place" if shift else ""
+        give = f"give way to {count(edit.nbytes, 'other byte')}" if edit.nbytes else "are taken out"
+        yield f"bytes {edit.start:,} to {edit.end:,} {give}{moved}"
+    if regained := getattr(own.diagnosis, "regained", 0):
+        yield f"then {count(regained, 'record')} more can be read"
+    if getattr(own.diagnosis, "is_sound", False):
+        yield "then the whole file is sound"
 
 
 def _consequences(own: Damage) -> Html | None:
@@ -250,7 +275,7 @@ def _bytes(seen: Seen, own: Damage, identifier: str, *, values: bool) -> Iterabl
     if not values:
         yield element("p", "Not in this report: it was made with --no-values.")
     elif own.windows:
-        yield element("div", dump(own.windows, seen.runs, own.start, own.end), class_="bytes", id=f"{identifier}-bytes")
+        yield element("div", dump(own.windows, seen.runs, own.edges), class_="bytes", id=f"{identifier}-bytes")
     held = sum(len(block) for _, block in own.windows)
     if own.end - own.start > held and seen.path is not None:
         yield element("p", "All of it:")
@@ -259,7 +284,7 @@ def _bytes(seen: Seen, own: Damage, identifier: str, *, values: bool) -> Iterabl
 
 def extract(path: str, start: int, end: int) -> str:
     """The command that shows bytes of a file."""
-    return shell("seglake", "extract", "--range", f"{start}:{end}", "--hex", path_word(path))
+    return f"seglake extract {shell_word(path)} --range {start}:{end} --hex"
 
 
 def script_data(seen: Seen, own: Damage) -> dict[str, Any]:

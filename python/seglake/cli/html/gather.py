@@ -15,7 +15,7 @@ from ..inputs import Input
 from . import content
 from .content import Alike, Cells
 from .fields import Parsed, leading_to, unit_at
-from .states import Run, runs_of
+from .states import UNREACHED, Run, runs_of
 
 if TYPE_CHECKING:
     from seglake import Record, Report, Span
@@ -31,6 +31,7 @@ _AROUND_BYTES: Final = 256
 _MOST_AROUND_BYTES: Final = 2048
 _WINDOW_BYTES: Final = 64 << 10
 _MOST_ALIKE: Final = 3
+_MOST_LOOKED_AT: Final = 4
 _ZOOM_CELLS: Final = 256
 _ZOOM_BYTES: Final = 1 << 20
 
@@ -44,8 +45,8 @@ class Budget:
     left: int = 512 << 10
 
     def take(self, wanted: int) -> int:
-        """Take as many of the bytes as there are left, and return how many."""
-        taken = min(wanted, self.left)
+        """Take so many bytes, or none if there are not so many left, and return how many."""
+        taken = wanted if wanted <= self.left else 0
         self.left -= taken
         return taken
 
@@ -68,7 +69,6 @@ class Damage:
     Attributes:
         spans: the ranges, the first first.
         diagnosis: what they probably come from; None if nobody asked for it.
-        times: how many diagnoses are the same one after the other.
         consequences: what follows from it.
         before: the last sound records before it, the nearest last.
         after: the first sound records after it.
@@ -80,7 +80,6 @@ class Damage:
 
     spans: list[Span]
     diagnosis: Diagnosis | None
-    times: int = 1
     consequences: list[Diagnosis] = field(default_factory=list["Diagnosis"])
     before: deque[Near] = field(default_factory=lambda: deque[Near](maxlen=_MOST_NEAR))
     after: list[Near] = field(default_factory=list[Near])
@@ -92,12 +91,28 @@ class Damage:
     @property
     def start(self) -> int:
         """Where the first range begins."""
-        return self.spans[0].start
+        return self._reached[0].start
 
     @property
     def end(self) -> int:
         """Where the last range ends."""
-        return self.spans[-1].end
+        return self._reached[-1].end
+
+    @property
+    def _reached(self) -> list[Span]:
+        """The ranges without those that only lead nowhere, such as entries of an index, if there are others."""
+        return [span for span in self.spans if span.cause not in UNREACHED] or self.spans
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Where it happened."""
+        return getattr(self.diagnosis, "place", (self.start, self.end))
+
+    @property
+    def edges(self) -> list[int]:
+        """Offsets that are worth a look at their bytes, in their order."""
+        repairs = self.diagnosis.repairs[:_MOST_LOOKED_AT] if self.diagnosis else []
+        return sorted({self.start, self.end, *self.place, *(own.byte_offset for own in repairs)})
 
 
 @dataclass
@@ -111,11 +126,20 @@ class Seen:
     runs: list[Run]
     damages: list[Damage]
     more_ranges: int
-    unread: str = ""
+    unread: str
     """Why records could not be read, if they could not be."""
+    reading: list[str]
+    """The options that it is read with, as they are typed."""
+    remarks: list[str]
+    """What else there is to say of it."""
+
+    @property
+    def cause(self) -> Diagnosis | None:
+        """What the first screen is about."""
+        return self.damages[0].diagnosis if self.damages else None
 
 
-def see(file: Input, report: Report, how: dict[str, Any], budget: Budget, *, values: bool) -> Seen:
+def see(file: Input, report: Report, how: dict[str, Any], budget: Budget, remarks: list[str], *, values: bool) -> Seen:
     """Read what a report shows of a file.
 
     Args:
@@ -123,6 +147,7 @@ def see(file: Input, report: Report, how: dict[str, Any], budget: Budget, *, val
         report: what was found in it.
         how: the options of reading.
         budget: how many bytes of it may go into the page.
+        remarks: what else there is to say of it.
         values: whether what records hold may be shown.
 
     Raises:
@@ -133,7 +158,7 @@ def see(file: Input, report: Report, how: dict[str, Any], budget: Budget, *, val
         for own in damages:
             own.diagnosis = own.diagnosis and _without_tenants(own.diagnosis)
     ranges = sum(total.ranges for total in report.totals if total.cause is not None)
-    shown = sum(len(own.spans) + sum(len(_ranges(each)) for each in own.consequences) for own in damages)
+    shown = len({span.start for own in damages for span in (*own.spans, *own.consequences)})
     with file.bytes() as unbounded:
 
         def read_at(offset: int, size: int) -> bytes:
@@ -158,6 +183,8 @@ def see(file: Input, report: Report, how: dict[str, Any], budget: Budget, *, val
         damages,
         0 if report.wrong_key else max(ranges - shown, 0),
         unread,
+        options.as_typed(how),
+        remarks,
     )
 
 
@@ -170,10 +197,10 @@ def _without_tenants(own: Diagnosis) -> Diagnosis:
     return own._replace(before=before, after=after)
 
 
-def _ranges(own: Diagnosis) -> Sequence[Span]:
+def _ranges(own: Diagnosis) -> list[Span]:
     from seglake._types import Span
 
-    return [Span(own.start, own.end, own.kind, own.cause)]
+    return getattr(own, "ranges", []) or [Span(own.start, own.end, own.kind, own.cause)]
 
 
 def _damages(report: Report) -> list[Damage]:
@@ -181,15 +208,20 @@ def _damages(report: Report) -> list[Damage]:
     if not report.diagnoses:
         return [Damage([span], None) for span in report.damage[:MOST_RANGES]]
     found: list[Damage] = []
+    consequences = [own for own in report.diagnoses if own.reason == "consequence"]
     for own in report.diagnoses[:MOST_RANGES]:
-        last = found[-1].diagnosis if found else None
-        if own.reason == "consequence" and found:
-            found[-1].consequences.append(own)
-        elif last is not None and (own.reason, own.evidence) == (last.reason, last.evidence) and not own.repairs:
-            found[-1].spans += _ranges(own)
-            found[-1].times += 1
+        last = found[-1] if found else None
+        if own.reason == "consequence" and len(consequences) < len(report.diagnoses):
+            continue
+        said = (own.reason, own.evidence, own.repairs)
+        if last and last.diagnosis and said == (last.diagnosis.reason, last.diagnosis.evidence, []):
+            last.spans += [span for span in _ranges(own) if span not in last.spans]
+            last.diagnosis = last.diagnosis._replace(end=max(own.end, last.diagnosis.end), after=own.after)
         else:
-            found.append(Damage(list(_ranges(own)), own))
+            found.append(Damage(sorted(_ranges(own)), own))
+    for own in consequences if len(consequences) < len(report.diagnoses) else []:
+        its = next((each for each in found if any(span.start == own.start for span in each.spans)), found[-1])
+        its.consequences.append(own)
     return found
 
 
@@ -237,20 +269,20 @@ def _near(record: Record, names: Iterable[str]) -> Near:
 
 
 def _windows(read_at: ReadAt, own: Damage, nbytes: int, budget: Budget) -> Iterable[tuple[int, bytes]]:
-    """The bytes around a damage, in whole rows of a hexdump: all of them, or those around its ends."""
+    """The bytes around a damage in whole rows of a hexdump: all of them, or what is around its edges."""
     around = own.start - _MOST_AROUND_BYTES, own.end + _MOST_AROUND_BYTES
     near = [each.position for each in (*own.before, *own.after) if around[0] <= each.position <= around[1]]
-    first = max(min([own.start - _AROUND_BYTES, *near]), 0) // 16 * 16
-    last = min(max([own.end, *near]) + _AROUND_BYTES, nbytes)
-    taken = budget.take(min(last - first, _WINDOW_BYTES)) // 16 * 16
-    if last - first <= max(taken, 16):
-        yield first, read_at(first, last - first)
-    elif taken:
-        half = taken // 32 * 16
-        yield first, read_at(first, taken - half)
-        if half:
-            at = (last - half) // 16 * 16
-            yield at, read_at(at, last - at)
+    first, last = min([own.start, *near]) - _AROUND_BYTES, max([own.end, *near]) + _AROUND_BYTES
+    pieces = [(first, last)]
+    if last - first > _WINDOW_BYTES:
+        room = _WINDOW_BYTES // 2 // len(own.edges)
+        pieces = [(edge - room, edge + room) for edge in own.edges]
+    at = 0
+    for start, end in pieces:
+        start, end = max(start // 16 * 16, at), min(-(-end // 16) * 16, nbytes)
+        if start < end and budget.take(end - start) == end - start:
+            yield start, read_at(start, end - start)
+            at = end
 
 
 def _zoom(read_at: ReadAt, own: Damage, nbytes: int) -> tuple[int, Cells] | None:

@@ -15,14 +15,13 @@ _ROW_BYTES: Final = 16
 _MOST_ROWS: Final = 16
 
 
-def dump(windows: Sequence[tuple[int, bytes]], runs: Sequence[Run], start: int, end: int) -> Html:
-    """The rows around the ends of a damage, from `start` to `end`: what a page shows without its script."""
+def dump(windows: Sequence[tuple[int, bytes]], runs: Sequence[Run], edges: Sequence[int]) -> Html:
+    """The rows around the edges of a damage: what a page shows without its script."""
     shown: list[Html] = []
     last = None
     for at, block in windows:
         for offset in range(at, at + len(block), _ROW_BYTES):
-            edge = min((abs(offset - own) for own in (start, end)), default=0)
-            if edge > _MOST_ROWS // 2 * _ROW_BYTES:
+            if min(abs(offset - edge) for edge in edges) > _MOST_ROWS // 2 * _ROW_BYTES:
                 continue
             if last is not None and offset != last + _ROW_BYTES:
                 shown.append(element("i", f"… {offset - last - _ROW_BYTES:,} bytes …\n"))

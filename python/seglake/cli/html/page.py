@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from seglake._values import instant_us
 
+from ..advice import Advice, advise, kept
 from ..render import count, exact_size, size
-from ..vocabulary import KEY_NEXT
+from ..report import damage_in_short
 from .damage import advised, candidate, entry, script_data, summary
 from .gather import Damage, Seen
 from .markup import Html, data, element, script_json
 from .minimap import Map, figure, patterns
-from .parts import cell, meaning, number, table
+from .parts import cell, facts, meaning, number, table
 from .states import STATES, runs_of, worst
-from .stub import Advice, advise
 
 if TYPE_CHECKING:
     from seglake import Report
@@ -48,6 +48,7 @@ _MOST_LINES: Final = 200
 _BAR_CELLS: Final = 60
 _BAR_WIDE: Final = 240
 _MOST_CANDIDATES: Final = 3
+_MOST_FRAMES: Final = 20
 
 
 @dataclass
@@ -173,7 +174,9 @@ def _first_line(page: Page) -> Html:
 def _file(seen: Seen, name: str, page: Page, most: int, entries: dict[str, Any], *, bytes_too: bool) -> Html:
     """All of one file: the first screen, then the map, then each damage."""
     shown = seen.damages[:most]
-    advice = [None if own.diagnosis is None else advise(seen.report, own.diagnosis, seen.path) for own in shown]
+    advice = [
+        None if own.diagnosis is None else advise(seen.report, own.diagnosis, seen.path, seen.reading) for own in shown
+    ]
     doubtful = [own for own in shown if own.diagnosis is not None and own.diagnosis.certainty != "proven"]
     candidates = doubtful[:_MOST_CANDIDATES]
     parts: list[Html] = []
@@ -187,7 +190,7 @@ def _file(seen: Seen, name: str, page: Page, most: int, entries: dict[str, Any],
         parts.append(element("p", f"and {count(left, 'more range')}: the totals below count them, --json lists them"))
     return element(
         "section",
-        _first_screen(seen, name, advice[0] if advice else None, title="h1" if page.files == 1 else "h2"),
+        _first_screen(seen, name, title="h1" if page.files == 1 else "h2"),
         _candidates([(own, said) for own, said in zip(shown, advice, strict=True) if said and own in candidates]),
         _picture(seen, name),
         element("section", element("h2", "Damage"), *_index(seen, name, shown), *parts) if shown else None,
@@ -204,20 +207,23 @@ def _verdict(seen: Seen) -> tuple[str, str]:
     return ("sound", "sound") if seen.report.ok else ("damaged", "corrupt")
 
 
-def _first_screen(seen: Seen, name: str, advice: Advice | None, title: str) -> Html:
+def _first_screen(seen: Seen, name: str, title: str) -> Html:
     """Verdict, cause, what is lost and what is not, one command, and what not to do: in this order."""
     report, (verdict, style) = seen.report, _verdict(seen)
     what = f"{report.format}, {exact_size(report.nbytes)}, {count(report.records, 'record')}"
     if report.first_timestamp_us is not None and report.last_timestamp_us is not None:
         what += f", {instant_us(report.first_timestamp_us)} to {instant_us(report.last_timestamp_us)}"
+    cause = report.diagnoses[0] if report.diagnoses and report.wrong_key else seen.cause
+    plainly = None if report.ok else facts([("damaged", damage_in_short(report)), ("not lost", kept(report))])
     others = len(seen.damages) - 1
     more = element("a", f"and {count(others, 'other damage')} below", href=f"#{name}-2") if others > 0 else None
     return element(
         "section",
         element(title, data(seen.label), ": ", element("strong", verdict, class_=f"verdict-{style}")),
         element("p", what, class_="what"),
-        advised(advice) if advice else element("p", KEY_NEXT) if report.wrong_key else None,
+        advised(advise(report, cause, seen.path, seen.reading)) if cause else plainly,
         more and element("p", more),
+        *(element("p", remark) for remark in seen.remarks),
     )
 
 
@@ -230,9 +236,11 @@ def _candidates(doubtful: Sequence[tuple[Damage, Advice]]) -> Html | None:
 def _picture(seen: Seen, name: str) -> Html | None:
     if not seen.report.nbytes:
         return element("p", "The file is empty.")
-    targets = [(own.start, own.end, summary(own)) for own in seen.damages]
+    targets = [(span.start, span.end, summary(own)) for own in seen.damages for span in own.spans[:_MOST_FRAMES]]
     links = [link for own in seen.damages for link in own.alike[:1]]
-    missing = sum(getattr(own.diagnosis, "missing_bytes", None) or 0 for own in seen.damages)
+    missing = max(
+        (getattr(own.diagnosis, "missing_bytes", None) or 0 for own in seen.damages if own.diagnosis), default=0
+    )
     picture = Map(0, seen.cells, seen.runs, missing, targets, links)
     return element("section", element("h2", "Map"), figure(picture, f"{name}-map", f"Map of {seen.label}"))
 

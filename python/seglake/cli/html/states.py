@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ..report import bytes_of
 
 if TYPE_CHECKING:
-    from seglake import Report
+    from seglake import Report, Span
 
-__all__ = ["MISSING", "STATES", "Run", "State", "runs_of", "within", "worst"]
+__all__ = ["MISSING", "STATES", "UNREACHED", "Run", "State", "runs_of", "within", "worst"]
 
 
 class State(NamedTuple):
@@ -46,7 +46,10 @@ STATES: Final = {own.letter: own for own in _RANKED}
 _RANK: Final = {own.letter: rank for rank, own in enumerate(_RANKED)}
 _BY_KIND: Final = {"corrupt": "X", "torn_tail": "~", "repaired": "R"}
 # By their causes the bytes check: what leads to them does not.
-_UNREACHED: Final = ("out_of_order", "unreferenced", "offset_out_of_bounds")
+UNREACHED: Final = ("out_of_order", "unreferenced", "offset_out_of_bounds")
+
+
+_UNIT_BYTES: Final = 512
 
 
 class Run(NamedTuple):
@@ -58,24 +61,44 @@ class Run(NamedTuple):
 
 
 def runs_of(report: Report) -> list[Run]:
-    """The file in runs, without gaps, in file order: what no range is listed of is sound."""
+    """The file in runs, without gaps, in file order: what no range is listed of is sound.
+
+    Damaged bytes are intact, but not reached, if what explains them is elsewhere, and they are verified without it.
+    """
     unused = report.nbytes - bytes_of(report, "unused")
     found: list[Run] = []
     spans = [] if report.wrong_key else report.damage
+    places: dict[int, tuple[int, int] | None] = {
+        span.start: None if own.reason == "concatenated" else getattr(own, "place", None)
+        for own in report.diagnoses
+        if getattr(own, "regained", 0) or getattr(own, "is_sound", False)
+        for span in getattr(own, "ranges", [])
+    }
     at = 0
     for span in spans:
         # Unused space runs to the end of a file, and a torn tail may be before it.
         found += _sound(at, span.start, unused)
-        letter = "U" if span.cause in _UNREACHED else _BY_KIND.get(span.kind, "!")
-        if found and found[-1].letter == letter and found[-1].end == span.start:
-            found[-1] = found[-1]._replace(end=span.end)
-        else:
-            found.append(Run(span.start, span.end, letter))
+        letter = "U" if span.cause in UNREACHED else _BY_KIND.get(span.kind, "!")
+        for run in _around(span, places.get(span.start, (span.start, span.end)), letter):
+            if found and found[-1].letter == run.letter and found[-1].end == run.start:
+                found[-1] = found[-1]._replace(end=run.end)
+            else:
+                found.append(run)
         at = span.end
     if report.damage_truncated and spans and at < unused:
         found.append(Run(at, unused, "?"))
         at = unused
     return found + _sound(at, report.nbytes, unused)
+
+
+def _around(span: Span, place: tuple[int, int] | None, letter: str) -> Iterator[Run]:
+    """A range of which only the bytes at a place are damaged: the others are intact, but for the units at its edges."""
+    first, last = place or (span.end, span.end)
+    first = min(max(first - _UNIT_BYTES, span.start), span.end)
+    last = max(min(last + _UNIT_BYTES, span.end), first)
+    for run in (Run(span.start, first, "U"), Run(first, last, letter), Run(last, span.end, "U")):
+        if run.end > run.start:
+            yield run
 
 
 def _sound(start: int, end: int, unused: int) -> list[Run]:

@@ -14,18 +14,17 @@ from click.core import ParameterSource
 from seglake.parity import ParityReport
 
 from .. import options
+from ..advice import titled
 from ..failure import Trouble, describe
 from ..inputs import STANDARD_INPUT, Input
 from ..options import Option, together
 from ..render import count, printable, size
-from ..report import parity_in_words
-from ..vocabulary import title
+from ..report import index_in_words, parity_in_words
 from .gather import Budget, see
 from .page import MARK, Line, Page, states_in_short, written
 
 if TYPE_CHECKING:
     from seglake import Report
-    from seglake.types import Diagnosis
 
 __all__ = ["HtmlReport", "html", "opened_report"]
 
@@ -71,9 +70,11 @@ def _without_tenants(own: Any) -> Any:
     return [_without_tenants(each) for each in cast("list[Any]", own)] if isinstance(own, list) else own
 
 
-def titled(own: Diagnosis) -> str:
-    """A reason in a few words, and how certain it is."""
-    return title(own.reason) if own.certainty is None else f"{title(own.reason)} ({own.certainty})"
+def _remarks(report: Report, json: dict[str, Any], label: str) -> list[str]:
+    """What there is to say of a file's index and of its parity sidecar."""
+    index = json.get("index")
+    said = "" if index is None else f"Index {index_in_words(index)}."
+    return [remark for remark in (said, parity_in_words(report.parity, label)) if remark]
 
 
 class HtmlReport:
@@ -137,7 +138,9 @@ class HtmlReport:
             with opened() as file:
                 if explain and not report.ok:
                     report = verified_anew(file, how)
-                page.seen.append(see(file, report, how, self._budget, values=page.values))
+                page.seen.append(
+                    see(file, report, how, self._budget, _remarks(report, json, label), values=page.values)
+                )
         verdict = "sound" if report.ok else "probably the wrong key" if report.wrong_key else "damaged"
         reasons = Counter(titled(own) for own in report.diagnoses if own.reason != "consequence")
         said = "; ".join(f"{reason}, {number:,} times" if number > 1 else reason for reason, number in reasons.items())
