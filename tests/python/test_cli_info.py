@@ -1,5 +1,6 @@
 """`seglake info`."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -96,8 +97,8 @@ def test_an_unknown_format_is_trouble_with_a_reason(tmp_path: Path) -> None:
     done = here("info", "--json", path)
     [facts] = done.json_lines()
     assert (done.status, facts["format"], facts["confidence"]) == (2, None, "unknown")
-    assert f"format        unknown: {facts['reason']}; --format NAME" in here("info", path).out
-    assert facts["reason"]
+    assert f"format        unknown: {facts['reason']}\n" in here("info", path).out
+    assert facts["reason"].endswith("; --format NAME reads it as one")
 
 
 @pytest.mark.parametrize(("variable", "said"), [(None, "the public default key"), ("00" * 32, "from SEGLAKE_KEY")])
@@ -179,3 +180,13 @@ def test_a_format_is_told_by_the_sidecar_where_the_beginning_is_damaged(tmp_path
     facts = here("info", "--json", path).json_lines()[0]
     assert (facts["format"], facts["confidence"]) == ("active", "certain")
     assert here("info", "--sidecar", "none", path).status == 2
+
+
+def test_what_is_no_segment_in_spite_of_its_name(tmp_path: Path) -> None:
+    for name, content in (("a.sealed", gzip.compress(b"a" * 500)), ("b.active", b"<!DOCTYPE html><html>\n")):
+        path = tmp_path / name
+        path.write_bytes(content)
+        [facts] = here("info", "--json", path).json_lines()
+        assert (facts["format"], facts["confidence"], facts["columns"]) == (None, "unknown", None)
+        assert facts["reason"].startswith(f"by its name {name[2:]}, by its content ")
+        assert here("info", path).status == 2

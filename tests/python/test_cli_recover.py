@@ -12,6 +12,7 @@ from cli_process import here, on_terminal, seglake
 from cli_samples import EXTENSIONS, RECORDS, damage, sample
 
 import seglake as library
+from seglake.cli.advice import titled
 from seglake.cli.render import exact_size
 
 HOSTILE = "\x1b[31mred\u202e"
@@ -114,7 +115,7 @@ def test_a_wrong_key_is_refused_unless_forced(vectors: Path, tmp_path: Path) -> 
     path, new = vectors / "active" / "wrong_key.bin", tmp_path / "new.active"
     done = here("recover", path, new)
     assert (done.status, done.out) == (2, "")
-    assert "probably a wrong key. Nothing was written. Give the key" in done.err
+    assert "nothing was written: probably the wrong key (likely)" in done.err
     assert done.err.index("--key-file") < done.err.index("--force")
     assert names(tmp_path) == []
     assert here("recover", "--force", path, new).status == 1
@@ -144,7 +145,8 @@ def test_the_cause_is_what_verify_names(
     done = here("recover", "--format", format, path, tmp_path / "new")
     assert (done.status, names(tmp_path)) == (2, [path.name])
     [cause, *_] = library.verify(path, format=format, explain=True).diagnoses
-    assert f"{cause.reason.replace('_', ' ')} ({cause.evidence}). Nothing was written" in done.err.replace("\n", " ")
+    assert f"nothing was written: {titled(cause)}: " in done.err
+    assert f"  shown by  {cause.evidence}\n" in done.err
     assert "wrong key" not in done.err
 
 

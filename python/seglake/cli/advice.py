@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from seglake._values import instant_us, is_uri
 
 from .render import count, exact_size, printable
-from .vocabulary import REASONS, meaning, title
+from .vocabulary import REASONS, Reason, meaning, title
 
 if TYPE_CHECKING:
     from seglake import Report
+    from seglake._types import LogUnread
     from seglake.types import Diagnosis, Neighbour
 
 _PACKERS: Final = {
@@ -113,10 +114,36 @@ def example(name: str) -> Advice:
         **{"regained": 15, "evidence": "gzip, active, draft-1.1, 4", "against": ""},
     )
     report: Any = SimpleNamespace(format="sealed", nbytes=1 << 20, records=1_985, wrong_key=False, parity=None)
-    facts = _facts(report, own, "FILE", ()) | {"log": "DIR", "copy": "COPY", "sequence": "3", "records": "400 records"}
+    facts = _facts(report, own, "FILE", ()) | {
+        "log": "DIR",
+        "copy": "COPY",
+        "sequence": "3",
+        "records": "400 records are",
+    }
     reason = REASONS[name]
     happened, lost = filled(reason.happened, facts) or "", filled(reason.lost or (), facts) or _lost(report, own)
     return Advice(happened, lost, "", filled(reason.commands, facts), reason.do_not, "", "", reason.question)
+
+
+def in_lines(headline: str, said: Advice | Reason, command: str | None) -> str:
+    """What happened, in a line, and what to do and not to do below it."""
+    lines = [("next", command), ("do not", said.do_not)]
+    return "\n".join([headline, *(f"  {name:<9} {text}" for name, text in lines if text)])
+
+
+def of_unread(unread: LogUnread) -> str:
+    """What readers leave out of a log, and how to have it."""
+    reason, path = REASONS["older_mark"], unread.path
+    facts = {
+        "records": f"{count(unread.records, 'record')} {'is' if unread.records == 1 else 'are'}",
+        "nbytes": exact_size(unread.nbytes),
+        "sequence": str(unread.sequence),
+        "start": f"{unread.byte_offset:,}",
+        "log": shell_word(path),
+        "copy": shell_word(new_name(path, "copy")),
+    }
+    headline = f"{printable(path)}: {reason.title}: {filled(reason.happened, facts)}. Lost: {reason.lost}"
+    return in_lines(headline, reason, filled(reason.commands, facts))
 
 
 def as_json(report: Report, path: str | None, reading: Sequence[str] = ()) -> dict[str, Any]:

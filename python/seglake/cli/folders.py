@@ -16,6 +16,7 @@ from seglake._values import is_uri
 from seglake.read.in_order import SMALL_BYTES, in_order
 from seglake.stores.patterns import without_kept
 
+from .advice import of_unread
 from .failure import Status, Trouble, describe, is_about_one_file, say, tell
 from .inputs import STANDARD_INPUT, Input, opened
 from .options import Option
@@ -188,7 +189,7 @@ def tell_unread(found: Iterable[LogUnread | None]) -> int:
     """Say what is left out of logs, and return the exit status that it deserves."""
     status: int = Status.SOUND
     for unread in filter(None, found):
-        say(str(unread))
+        say(of_unread(unread))
         status = Status.DAMAGED
     return status
 

@@ -14,6 +14,7 @@ import click
 from seglake._values import instant_us
 
 from . import folders, options
+from .advice import titled
 from .failure import Status, exit_status, report_status, tell
 from .help_groups import Command
 from .inputs import Input, each, log_facts
@@ -32,6 +33,11 @@ _CHECKED = {
     "parity": "by the parity sidecar: the file has no checksums of its own",
     "structure": "by structure only: nothing tells a changed byte within a record",
 }
+
+_OF_FILES = ("compressed", "base64", "other_content", "other_format", "only_zeros", "text_conversion", "reencoded")
+"""Reasons by which a file is of another kind than its name says."""
+# So much of the beginning of a file shows what it is.
+_HEAD_BYTES = 64 << 10
 
 _DAMAGED = ("truncated", "no_frame")
 """States of a sidecar that are damage, of the file or of itself."""
@@ -137,7 +143,8 @@ def _format(
                 return reader.format, "certain", "of the file as its parity sidecar restores it"
         except seglake.FormatError:
             pass
-    return found.format, found.confidence, found.reason
+    how_to = "" if found.format else "; --format NAME reads it as one"
+    return found.format, found.confidence, f"{found.reason}{how_to}"
 
 
 def _facts(
@@ -184,6 +191,11 @@ def _facts(
         else:
             facts["first_record"] = first and _record_facts(first, ("position", *schema.names))
         facts["checked"] = reader.report.checked
+    if facts["damage"] is not None or not file.size:
+        other = _other_content(file, facts, how)
+        if other is not None:
+            columns = dict.fromkeys(("dialect", "checked", "columns", "partitions", "tenants", "index", "damage"))
+            return {**facts, **columns, "format": None, "confidence": "unknown", "reason": other}, Status.TROUBLE
     if whole:
         report = seglake.verify(
             file.from_start(),
@@ -197,6 +209,21 @@ def _facts(
         facts["report"] = told
         status = report_status(report)
     return facts, status
+
+
+def _other_content(file: Input, facts: dict[str, Any], how: dict[str, Any]) -> str | None:
+    """What a file is by its beginning, if it is of another kind than its name says."""
+    import seglake
+
+    if facts["confidence"] != "likely":
+        return None
+    with file.bytes() as read_at:
+        head = read_at(0, _HEAD_BYTES)
+    report = seglake.verify(head, explain=1, **{**options.only(how, "dialect", "key"), "format": facts["format"]})
+    if report.records or not report.diagnoses or report.diagnoses[0].reason not in _OF_FILES:
+        return None
+    own = report.diagnoses[0]
+    return f"by its name {facts['format']}, by its content {titled(own)}: {printable(own.evidence)}"
 
 
 def _count_parts(reader: Reader, facts: dict[str, Any]) -> None:
@@ -241,8 +268,9 @@ def paragraph(label: str, facts: dict[str, Any], how: dict[str, Any]) -> str:
     if facts["partitions"] is not None:
         line("parts", f"{count(facts['partitions'], 'partition')}, {count(facts['tenants'], 'tenant')}")
     if facts["index"] is not None:
-        line("index", index_in_words(facts["index"]))
-        rebuilding = index_rebuilding(facts["index"], facts["path"], how["index"])
+        log_ok = facts["report"] and facts["report"]["ok"]
+        line("index", index_in_words(facts["index"], log_ok=log_ok))
+        rebuilding = index_rebuilding(facts["index"], facts["path"], how["index"], log_ok=log_ok)
         if rebuilding is not None:
             line("", f"to rebuild it: {rebuilding}")
     if columns is not None:
@@ -272,7 +300,7 @@ def paragraph(label: str, facts: dict[str, Any], how: dict[str, Any]) -> str:
 def _format_in_words(facts: dict[str, Any]) -> str:
     reason = printable(facts["reason"])
     if facts["format"] is None:
-        return f"unknown: {reason}; --format NAME reads it as one"
+        return f"unknown: {reason}"
     return f"{printable(facts['format'])} ({facts['confidence']}: {reason})"
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import options
-from .failure import Status, describe, say
+from .advice import advise, in_lines
+from .failure import Status, Trouble, describe, say
 from .help_groups import Command
 from .html.writer import html, opened_report
 from .inputs import Input, opened_to_rewrite
@@ -104,22 +105,38 @@ def command(
             report.verify(file, how)
             click.echo(report.write(), err=as_json)
         is_restorable = _tell_of_sidecar(file)
-        recovered = seglake.recover(
-            file.from_start(),
-            destination,
-            quarantine=quarantine,
-            if_exists=options.if_exists(overwrite=overwrite),
-            force=force,
-            renumber=renumber,
-            progress=advance,
-            **options.given(how),
-        )
+        try:
+            recovered = seglake.recover(
+                file.from_start(),
+                destination,
+                quarantine=quarantine,
+                if_exists=options.if_exists(overwrite=overwrite),
+                force=force,
+                renumber=renumber,
+                progress=advance,
+                **options.given(how),
+            )
+        except ValueError as error:
+            if "`force`" not in str(error):
+                raise
+            raise _nothing_sound(file, how) from error
     if as_json:
         report = {**recovered.report.to_dict(), "path": file.path}
         click.echo(json_text({**recovered.to_dict(), "path": destination, "report": report}))
     else:
         click.echo(_summary(recovered, file, destination, quarantine))
     return Status.DAMAGED if recovered.lost or is_restorable else Status.SOUND
+
+
+def _nothing_sound(file: Input, how: dict[str, Any]) -> Trouble:
+    """What happened to a file in which no record is sound, and what to do instead of recovering it."""
+    import seglake
+
+    report = seglake.verify(file.from_start(), sidecar=None, explain=1, **options.given(how))
+    said = advise(report, report.diagnoses[0], file.path, options.as_typed(how))
+    headline = f"{printable(file.label)}: nothing to recover, nothing was written: {said.headline}"
+    forced = "\n  or        --force puts all of it into the quarantine"
+    return Trouble(in_lines(headline, said, said.command) + f"\n  shown by  {said.evidence}" + forced)
 
 
 def _tell_of_sidecar(file: Input) -> bool:

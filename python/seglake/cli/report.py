@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from seglake._values import is_uri
 
-from .advice import advise, kept
+from .advice import advise, filled, kept, new_name, shell_word
 from .render import count, exact_size, printable, size
-from .vocabulary import KEY_NEXT, meaning, title
+from .vocabulary import KEY_NEXT, REASONS, meaning, title
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -300,8 +302,8 @@ def index_facts(index: Index) -> dict[str, Any]:
     }
 
 
-def index_in_words(index: dict[str, Any]) -> str:
-    """The same in words."""
+def index_in_words(index: dict[str, Any], *, log_ok: bool | None = None) -> str:
+    """The same in words. `log_ok` is whether the log is sound, None where that is not known."""
     what = f"{count(index['items'], 'item')}, {exact_size(index['nbytes'])}"
     if index["ok"]:
         return f"sound: {what}"
@@ -314,22 +316,33 @@ def index_in_words(index: dict[str, Any]) -> str:
         )
     causes = dict.fromkeys(span["cause"] for span in index["damage"])
     reasons = "; ".join(f"{cause}: {meaning(cause)}" for cause in causes)
-    return f"damaged or stale ({reasons}); {what}. The log is whole without it, only looking up takes longer"
+    more = {
+        True: "The log is whole without it, only looking up takes longer",
+        False: "Do not replace it: the log is damaged, too, and it may know what is missing",
+        None: "`seglake verify` tells what to do",
+    }
+    return f"damaged or stale ({reasons}); {what}. {more[log_ok]}"
 
 
-def index_rebuilding(facts: dict[str, Any], log: str | None, index: str | None) -> str | None:
-    """The command that builds an index anew; None where it is sound, or is not to be replaced.
+def index_rebuilding(
+    facts: dict[str, Any] | None, log: str | None, index: str | None, *, log_ok: bool | None
+) -> str | None:
+    """The command that builds an index anew; None where it is sound, or may know what the log has not.
 
     Args:
-        facts: what there is to say of the index.
+        facts: what there is to say of the index; None if there is none.
         log: the log's path or URI, None for a pipe.
         index: the index that was named for it, if one was; else it is the one beside the log.
+        log_ok: whether the log is sound, None where that is not known.
     """
-    if facts["ok"] or facts["beyond"] is not None:
+    if log is None or not log_ok:
         return None
-    words = ["seglake", "index", "--overwrite", log or "-"]
-    if index is not None and not is_uri(index):
-        words.append(index)
-    elif index is not None or log is None or is_uri(log):
-        words.append("DST")
-    return printable(shlex.join(words))
+    if facts is not None and (facts["ok"] or facts["beyond"] is not None):
+        return None
+    reason = REASONS["lost_index" if facts is None else "stale_index"]
+    command = filled(reason.commands, {"file": shell_word(log)}) or ""
+    if index is None and not is_uri(log):
+        return command
+    if index is None or is_uri(index):
+        index = os.fspath(PurePath(new_name(log, "sound")).with_suffix(".index"))
+    return f"{command} {shell_word(index)}"

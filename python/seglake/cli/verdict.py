@@ -100,7 +100,7 @@ def one_line(report: Report, label: str, index: dict[str, Any] | None, rebuildin
         line = f"{line}\n    {sidecar}"
     if index is None or index["ok"]:
         return line
-    line = f"{line}\n    index {index_in_words(index)}"
+    line = f"{line}\n    index {index_in_words(index, log_ok=report.ok)}"
     return line if rebuilding is None else f"{line}; to rebuild it:\n    {rebuilding}"
 
 
@@ -151,12 +151,14 @@ def show_in_full(report: Report, file: Shown, stream: TextIO) -> None:
         _print_text(out, sidecar)
     if file.index_facts is not None:
         out.print()
-        _print_text(
-            out, f"Index {index_in_words(file.index_facts)}" + ("." if file.rebuilding is None else ". To rebuild it:")
-        )
-        if file.rebuilding is not None:
-            # On a line of its own: to be copied.
-            out.print(f"  {file.rebuilding}", soft_wrap=True)
+        words = index_in_words(file.index_facts, log_ok=report.ok)
+        _print_text(out, f"Index {words}" + ("." if file.rebuilding is None else ". To rebuild it:"))
+    elif file.rebuilding is not None:
+        out.print()
+        _print_text(out, "It has no index: looking up reads all of it. To build one:")
+    if file.rebuilding is not None:
+        # On a line of its own: to be copied.
+        out.print(f"  {file.rebuilding}", soft_wrap=True)
 
 
 def _print_text(out: Console, text: str) -> None:

@@ -257,7 +257,9 @@ class _Verifying:
         self.tally.add(report)
         if self.quiet and report_status(report) == Status.SOUND and (index is None or index["ok"]):
             return Status.SOUND
-        rebuilding = None if index is None else index_rebuilding(index, path, self.how["index"])
+        rebuilding = None
+        if report.format in self.indexed and self.how["index"] is not False:
+            rebuilding = index_rebuilding(index, path, self.how["index"], log_ok=report.ok and report.nbytes > 0)
         if self.as_json:
             click.echo(json_text(self._json(found, path)))
         elif in_one_line:

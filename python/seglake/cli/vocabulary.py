@@ -354,7 +354,7 @@ REASONS: Final[dict[str, Reason]] = {
         "another file begins at {place_start}",
         "at the start of the damage another file of one of these formats begins",
         "cat today.sealed yesterday.sealed > both.sealed",
-        lost="nothing: each part is read by itself",
+        lost="nothing, each part is read by itself",
         commands=("{split}", "{look}"),
         do_not="append to it, clear it or recover it: the second file would be left out",
     ),
@@ -515,10 +515,11 @@ REASONS: Final[dict[str, Reason]] = {
     ),
     "older_mark": Reason(
         "older synced mark",
-        "the synced mark ends at {start} of segment {sequence}, and {records} after it are not read",
+        "{records} not read, in {nbytes} of segment {sequence} from offset {start} on: the synced mark is older or "
+        "lost, and no writer has the log open",
         "sound records follow the synced mark, and no writer has the log open",
         "a mark that came from a backup, or a writer that was killed",
-        lost="nothing: the next writer takes them in",
+        lost="nothing, the next writer takes them in",
         commands=("cp -a {log} {copy} && seglake log write {copy} < /dev/null && seglake log verify {copy}"),
         do_not="delete the mark or the segment",
     ),
@@ -541,7 +542,7 @@ REASONS: Final[dict[str, Reason]] = {
         "the index is not that of the log as it is",
         "entries of the index disagree with the chunks of the log",
         "a log that was restored from a backup without its index",
-        lost="nothing: the log is whole without it, only looking up takes longer",
+        lost="nothing, the log is whole without it, only looking up takes longer",
         commands=("seglake index --overwrite {file}"),
     ),
     "lost_index": Reason(
@@ -549,7 +550,7 @@ REASONS: Final[dict[str, Reason]] = {
         "the log has no index",
         "no index is beside the log",
         "a log that was copied without its index",
-        lost="nothing: the log is whole without it, only looking up takes longer",
+        lost="nothing, the log is whole without it, only looking up takes longer",
         commands=("seglake index {file}"),
     ),
 }

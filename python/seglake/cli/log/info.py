@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .. import options
-from ..failure import Status, tell
+from ..advice import in_lines, shell_word
+from ..failure import Status, say, tell
 from ..folders import tell_unread
 from ..help_groups import Command
 from ..render import count, exact_size, json_text, printable, table
+from ..vocabulary import REASONS
 from .folder import ahead_in_words, folder, reading
 
 if TYPE_CHECKING:
@@ -79,6 +81,16 @@ def command(path: str, as_json: bool, key: str | None) -> int:
             status = max(status, Status.DAMAGED)
         try:
             segment.check(key=key)
+        except seglake.DamageError as error:
+            reason = REASONS["short_segment"]
+            say(
+                in_lines(
+                    f"{printable(segment.path)}: {reason.title}: expected {error.expected}, found {error.actual}",
+                    reason,
+                    f"seglake verify {shell_word(segment.path)}",
+                )
+            )
+            status = max(status, Status.DAMAGED)
         except (seglake.SeglakeError, OSError) as error:
             status = max(status, tell(error, label=segment.path))
     return status

@@ -1,0 +1,113 @@
+"""What is said of damage: commands that can be pasted, and lose nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli_process import here
+from hypothesis import given
+from hypothesis import strategies as st
+
+import seglake
+from seglake.cli.advice import advise, as_json, example, new_name, shell_word
+from seglake.cli.vocabulary import REASONS
+
+NAMES = [
+    "a b.active",
+    'it\'s "$HOME".active',
+    "-rf.active",
+    "line\nbreak.active",
+    "\u202egnp.active",
+    "caf\udce9.active",
+    "\\1%s.active",
+]
+
+
+def run(command: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return subprocess.run(["bash", "-c", command], cwd=folder, env=os.environ | {"PATH": path}, capture_output=True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_command_can_be_pasted_whatever_the_name(name: str, vectors: Path, tmp_path: Path) -> None:
+    content = (vectors / "active" / "flip_message.bin").read_bytes()
+    path = tmp_path / name
+    path.write_bytes(content)
+    report = seglake.verify(path)
+    [own] = report.diagnoses
+    said = advise(report, own, name)
+    assert said.command is not None and said.command.isprintable()
+    done = run(said.command, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert b"sound" in done.stdout
+    assert path.read_bytes() == content
+    [new] = set(tmp_path.iterdir()) - {path}
+    assert seglake.verify(new, format="active").ok
+    # What is there already is not written over.
+    again = advise(report, own, os.fspath(path)).command
+    assert again is not None and run(again, tmp_path).returncode == 0
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+@given(st.text(st.characters(exclude_characters="\0/", exclude_categories=()), min_size=1, max_size=20))
+def test_a_word_of_the_shell_is_the_path(name: str) -> None:
+    try:
+        raw = os.fsencode(name)
+    except UnicodeEncodeError:
+        return  # no path
+    word = shell_word(name)
+    assert word.isprintable()
+    shown = subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, check=True).stdout
+    assert shown.removeprefix(b"./" if name.startswith("-") else b"") == raw
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_no_command_changes_a_file_that_is_there(name: str) -> None:
+    command = example(name).command or ""
+    assert "> FILE " not in command + " " and "of=FILE " not in command
+    assert not any(word in command for word in ("zero_torn_tail", "mv ", "rm ", "--force", "truncate"))
+    if name != "stale_index":  # an index holds nothing of its own
+        assert "--overwrite" not in command
+
+
+def test_a_new_name_is_of_no_file_and_outside_of_a_log(tmp_path: Path) -> None:
+    assert new_name("orders.sealed.gz", "plain") == "orders.sealed"
+    assert new_name("s3://bucket/a/orders.sealed", "sound") == "orders-sound.sealed"
+    (tmp_path / "a-sound.active").touch()
+    assert new_name(str(tmp_path / "a.active"), "sound") == str(tmp_path / "a-sound2.active")
+    with seglake.SegmentLog(tmp_path / "log") as log:
+        log.write(type="t", value=b"v")
+    segment = next((tmp_path / "log").glob("*.active"))
+    assert new_name(str(segment), "sound") == str(tmp_path / "log-00000000000000000001-sound.active")
+
+
+def test_options_of_reading_are_in_the_command(vectors: Path, tmp_path: Path) -> None:
+    path, key = tmp_path / "no extension", tmp_path / "key"
+    path.write_bytes((vectors / "active" / "flip_message.bin").read_bytes())
+    key.write_text("00" * 32)
+    [line] = here("verify", "--json", "--format", "active", "--key-file", key, path).json_lines()
+    [own] = line["diagnoses"]
+    assert f"seglake verify --format active --key-file {key} " in own["command"]
+    assert own["headline"].startswith("single flipped bit (proven): bit ")
+    assert as_json(seglake.verify(path, format="active"), None)["diagnoses"][0]["command"] is None
+
+
+def test_what_is_lost_is_between_the_sound_records(tmp_path: Path) -> None:
+    path = tmp_path / "a.chunks"
+    with seglake.create(path, format="chunked", options={"chunk_bytes": 512}) as writer:
+        for number in range(100):
+            writer.write(offset=number, timestamp=number * 1_000_000, value=os.urandom(40))
+    content = bytearray(path.read_bytes())
+    content[1300:1310] = bytes(10)
+    path.write_bytes(content)
+    report = seglake.verify(path)
+    [own] = [own for own in report.diagnoses if own.reason != "consequence"]
+    assert own.before is not None and own.after is not None
+    number = own.after.id["offset"] - own.before.id["offset"] - 1
+    said = advise(report, own, None)
+    assert said.lost.startswith(f"{number} of 100 records, 1970-01-01 00:00:")
+    assert said.kept.startswith(f"{100 - number} records, 1970-01-01 00:00:00 to 00:01:39")
