@@ -17,7 +17,6 @@ from ._text import unescape
 from ._types import FormatOption
 
 __all__ = [
-    "NoOffsetError",
     "WrongValueError",
     "argument_text",
     "assignments",
@@ -74,10 +73,6 @@ class WrongValueError(ValueError):
         super().__init__(f"{text!r}: expected {expected}")
         self.text = text
         self.expected = expected
-
-
-class NoOffsetError(WrongValueError):
-    """A time that may be in any zone."""
 
 
 def size(text: str, least: int = 0) -> int:
@@ -154,11 +149,10 @@ def time(text: str, zone: tzinfo | None = None) -> datetime:
     """Reads a time in ISO 8601, to the microsecond.
 
     Args:
-        text: the time, with its offset from UTC.
-        zone: where a time without an offset is; None refuses it.
+        text: the time.
+        zone: where a time without an offset from UTC is; None is UTC.
 
     Raises:
-        NoOffsetError: it has no offset, and there is no zone.
         WrongValueError: it is something else.
     """
     if _FINER.search(text):  # or its last digits would be dropped
@@ -167,11 +161,7 @@ def time(text: str, zone: tzinfo | None = None) -> datetime:
         parsed = datetime.fromisoformat(text)
     except ValueError:
         raise WrongValueError(text, "a time such as 2024-06-15T05:00:00Z") from None
-    if parsed.tzinfo is None and zone is not None:
-        parsed = parsed.replace(tzinfo=zone)
-    if parsed.tzinfo is None:
-        raise NoOffsetError(text, f"a time with its offset from UTC, such as {parsed.isoformat()}Z")
-    return parsed
+    return parsed.replace(tzinfo=zone or UTC) if parsed.tzinfo is None else parsed
 
 
 def duration(text: str) -> timedelta:
@@ -194,10 +184,9 @@ def moment(text: str, zone: tzinfo | None = None) -> datetime:
 
     Args:
         text: the time.
-        zone: where days and times without an offset are. None is UTC for days, and refuses such times.
+        zone: where days and times without an offset are; None is UTC.
 
     Raises:
-        NoOffsetError: a time has no offset, and there is no zone.
         WrongValueError: it is something else.
     """
     word = text.strip().lower()
@@ -216,8 +205,6 @@ def moment(text: str, zone: tzinfo | None = None) -> datetime:
         pass
     try:
         return time(text.strip(), zone)
-    except NoOffsetError:
-        raise
     except WrongValueError as error:
         raise WrongValueError(text, f"{error.expected}, a date, now, today, yesterday, or 1h for an hour ago") from None
 

@@ -60,7 +60,6 @@ def test_a_value_is_what_its_column_holds(kind: str, text: str, value: Any) -> N
         ("uuid", "5", "now"),
         ("timestamp", SOME_UUID, "expected a time"),
         ("timestamp", "yesterday", "expected a time such as"),
-        ("timestamp", "2024-01-10T16:00:00", "with its offset from UTC"),
         ("list", "[", "expected JSON"),
         ("list", "[NaN]", "NaN"),
         ("list", "[" * 100_000, "nested too deeply"),

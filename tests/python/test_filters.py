@@ -208,7 +208,6 @@ def test_all_ways_to_write_conditions_mean_the_same(orders: Path, drawn: list[tu
         (("timestamp", ">=", np.datetime64("NaT")), ValueError, "whole microseconds"),
         (("timestamp", ">=", np.datetime64("2024-01-01T00:00:00.000000001")), ValueError, "whole microseconds"),
         (("timestamp", ">=", pd.Timestamp("2024-01-01")), ValueError, "time zone"),
-        (("timestamp", ">=", "2024-01-10T16:00"), ValueError, "its offset from UTC, such as 2024-01-10T16:00:00Z"),
         (("timestamp", ">=", 10**30), ValueError, "out of range"),
         (("timestamp", "like", "2024%"), ValueError, "expected a time|by like"),
         (("uuid", "like", "1%"), ValueError, "not text or bytes"),

@@ -89,7 +89,7 @@ def test_reading() -> None:
         assert damaged.count_rows() == RECORDS - 1  # 9
     assert [span.cause for span in damaged.damage()] == ["checksum_mismatch"]
     assert sum(batch.num_rows for batch in seglake.open("events.active", batch_size=100).batches()) == RECORDS  # 11
-    hour = [("timestamp", ">=", "2024-01-12T15:00Z"), ("timestamp", "<", "2024-01-12T16:00Z")]
+    hour = [("timestamp", ">=", "2024-01-12T15:00"), ("timestamp", "<", "2024-01-12T16:00")]
     assert seglake.open("january.sealed", filters=hour).count_rows() == 12  # 12
     days = [("timestamp", ">=", date(2024, 1, 12)), ("timestamp", "<", date(2024, 1, 13))]
     assert seglake.open("january.sealed", filters=days).count_rows() == 200  # 13

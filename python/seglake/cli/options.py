@@ -341,8 +341,8 @@ wanted: Option = together(
         "--since",
         metavar="WHEN",
         type=Typed(values.bound),
-        help="Only records from this time on: 2024-01-10T16:00:00Z, 2024-01-10, today, yesterday, or 1h, 7d, 2w for "
-        "that long ago; or from this UUID on. Days are those of UTC.",
+        help="Only records from this time on: 2024-01-10T16:00, 2024-01-10, today, yesterday, or 1h, 7d, 2w for "
+        "that long ago; or from this UUID on. Without an offset they are in UTC.",
     ),
     click.option("--until", metavar="WHEN", type=Typed(values.bound), help="Only records before this time or UUID."),
     click.option(

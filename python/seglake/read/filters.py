@@ -73,7 +73,7 @@ def plain(filters: Any, zone: tzinfo | None = None) -> list[Condition]:
     Args:
         filters: a condition as a tuple, a list of conditions, text as `--where` takes it, or a pyarrow expression. A
             list may have any of these, and is joined by AND.
-        zone: where times without an offset are; None refuses them, except dates, which are UTC.
+        zone: where dates and times without an offset are; None is UTC.
 
     Raises:
         ValueError: text is no condition, a time is none, or conditions are joined by OR.

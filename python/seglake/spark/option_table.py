@@ -195,9 +195,9 @@ def _reading() -> Iterator[Option]:
     formats = tuple(seglake.formats())
     size = partial(values.size, least=1)
     bound = (
-        "Only records from then on, or before then. A time is ISO 8601 with an offset, or in the zone of `timeZone`, "
-        "to the microsecond; a date, `today` or `yesterday`, of that zone or UTC; or `1h`, `7d`, `2w` for that long "
-        "before the load. UUIDs are for `active` and `sealed`; `tenant`, `oplog` and `tfrecord` have no times."
+        "Only records from then on, or before then. A time is ISO 8601, without an offset in the zone of `timeZone` or "
+        "in UTC, to the microsecond; a date, `today` or `yesterday`, of that zone or UTC; or `1h`, `7d`, `2w` for that "
+        "long before the load. UUIDs are for `active` and `sealed`; `tenant`, `oplog` and `tfrecord` have no times."
     )
     offsets = "Only messages of these offsets, the second not included. For `chunked`."
     modified = "Only files modified after or before."
@@ -285,9 +285,7 @@ def _reading() -> Iterator[Option]:
     yield Option("recursiveFileLookup", "boolean", "Look into folders below those named, too.", values.flag, False)
     yield Option("modifiedAfter", "time", modified, _modification_time, is_zoned=True)
     yield Option("modifiedBefore", "time", modified, _modification_time, is_zoned=True)
-    yield Option(
-        "timeZone", "name of a zone", "The zone of times without an offset; without it they are errors.", _zone
-    )
+    yield Option("timeZone", "name of a zone", "The zone of times without an offset, instead of UTC.", _zone)
     yield Option(
         "ignoreMissingFiles",
         "boolean",
@@ -521,8 +519,6 @@ class OptionValues:
         read = read or option.read
         try:
             return read(text, self._zone) if option.is_zoned else read(text)
-        except values.NoOffsetError as error:
-            raise _wrong(name, text, f"{error.expected}, or the option timeZone") from None
         except values.WrongValueError as error:
             raise _wrong(name, text, error.expected) from None
 
