@@ -228,6 +228,11 @@ class IngestResult:
         return sum(self.statuses.values())
 
     @property
+    def damaged(self) -> int:
+        """How many of the input files are damaged: those that were read, and those of which nothing is new."""
+        return self.statuses["damaged"] + self.unchanged_damaged
+
+    @property
     def ok(self) -> bool:
         """Whether every file that was read is sound, no sidecar was refused, and nothing was left out of a log."""
         are_sound = self.statuses["sound"] + self.statuses["pending"] == self.files
