@@ -63,7 +63,9 @@ def run(folder: Path, flights: pd.DataFrame, console: Console) -> int:
         for lake in (lake_folder, lake_folders["sealed"]):
             sources = [segment_folder / name for name, own in lake_folders.items() if own == lake]
             with screen.ingest_progress(console) as progress:
-                ingested.append(ingest(sources, lake, spark=spark, dialect=DIALECT, final=True, progress=progress))
+                ingested.append(
+                    ingest(sources, lake, spark=spark, options={"dialect": DIALECT}, final=True, progress=progress)
+                )
         records = {name: lake / name for name, lake in lake_folders.items()}
         by_sql = delays.delays_by_sql(spark, records)
     lakes = {each.format: read_lake(lake_folders[each.format], each) for each in FORMATS}

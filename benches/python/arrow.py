@@ -66,7 +66,7 @@ def read_seglake(path: Path) -> list[bytes]:
 
 def batches(path: Path) -> int:
     """Reads all columns as record batches of pyarrow, and counts the rows."""
-    return sum(pa.record_batch(batch).num_rows for batch in seglake.open(path).batches())
+    return sum(pa.record_batch(batch).num_rows for batch in seglake.open(path, threads=1).batches())
 
 
 def write_array_record(path: Path, messages: Sequence[bytes], *, compress: bool) -> None:

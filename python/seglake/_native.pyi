@@ -14,19 +14,21 @@ from pyarrow.compute import Expression
 from typing_extensions import Buffer
 
 from seglake._types import (
+    ActiveOptions,
     Block,
     ChunkedOptions,
     Coverage,
     Diagnosis,
     DialectName,
-    Format,
+    Formats,
     IndexItem,
-    Limits,
     LogMark,
     LogRecovery,
     LogSegment,
     LogUnread,
     NewFileOptions,
+    OpenOptions,
+    OplogOptions,
     ParityReport,
     ProfileName,
     Retention,
@@ -112,29 +114,23 @@ _KeyFile: TypeAlias = str | PathLike[str]
 _Key: TypeAlias = bytes | _KeyFile | Sequence[bytes | _KeyFile]
 _Condition: TypeAlias = tuple[str, str] | tuple[str, str, Any]
 _Filters: TypeAlias = str | _Condition | Expression | Sequence[str | _Condition | Expression | Sequence[_Condition]]
-_CreateOptions: TypeAlias = SealedOptions | TenantOptions | ChunkedOptions
+_CreateOptions: TypeAlias = ActiveOptions | OplogOptions | SealedOptions | TenantOptions | ChunkedOptions
 _Rows: TypeAlias = _ArrowStream | _ArrowArray | Iterable[Record | Mapping[str, Any] | tuple[str | Buffer, str | Buffer]]
-_Index: TypeAlias = _Source | bool
 
 def open(
     source: _Source,
     *,
     format: str | None = None,
-    dialect: DialectName | None = None,
     columns: Sequence[str] | None = None,
     filters: _Filters | None = None,
     on_damage: Literal["raise", "skip", "repair"] = "raise",
     key: _Key | None = None,
-    threads: int | None = 1,
     sidecar: _Source | None = "auto",
-    memory_map: bool = False,
-    copy: bool = True,
+    threads: int | None = None,
     prune: bool = False,
-    part: Part | None = None,
-    index: _Index | None = None,
+    memory_map: bool = False,
     uuid_type: Literal["uuid", "arrow.uuid", "binary", "string"] = "uuid",
-    batch_size: int = 131072,
-    limits: Limits | None = None,
+    options: OpenOptions | None = None,
     filesystem: _FileSystem | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Reader:
@@ -142,17 +138,16 @@ def open(
     `hdfs://`), a seekable binary file object, or a buffer.
 
     format: the format's name; None tells it by content and extension.
-    dialect: how an oplog's messages are laid out: "draft" (default), "draft-1.1" or "autobase".
     columns: the columns of Arrow batches; beside the format's own there are "path", "position", and "cause",
         which says what is wrong with a record that is given out all the same.
     filters: the records to give: a condition as a tuple of a column, an operator and a value, or a list of them,
         which are joined by AND. Also text as in SQL ("type = 'order.paid' AND offset >= 5"), and pyarrow
         expressions. Operators are ==, !=, <, <=, >, >=, in, not in, between, like, not like, is null and is not
-        null. Times are aware datetimes, np.datetime64 (UTC), microseconds since 1970, or ISO 8601 text with its
-        zone; dates are the beginning of their day in UTC; a timedelta or "1h" is that long ago. UUIDs are
-        uuid.UUIDs, 16 bytes or text, types and tenants text as records show it or bytes. In patterns of like, `%`
-        stands for any text and `_` for one character (in `value` one byte); a backslash before them takes that
-        away. UUIDs are ordered by their time: such bounds are of version 6.
+        null. Times are aware datetimes, np.datetime64 (UTC), microseconds since 1970, or ISO 8601 text, in UTC
+        where it has no offset; dates are the beginning of their day in UTC; a timedelta or "1h" is that long ago.
+        UUIDs are uuid.UUIDs, 16 bytes or text, types and tenants text as records show it or bytes. In patterns of
+        like, `%` stands for any text and `_` for one character (in `value` one byte); a backslash before them
+        takes that away. UUIDs are ordered by their time: such bounds are of version 6.
     on_damage: "raise" raises DamageError at damage, "skip" reads on after it and warns once (DamageWarning).
         "repair" is as "skip", and gives records that the parity sidecar restores: nothing is written, and
         `report` has their damaged bytes as "repaired" all the same.
@@ -162,38 +157,34 @@ def open(
     key: the key of the checksums: 32 bytes, the path of a file that holds one (32 raw bytes or 64 hexadecimal
         digits), or a list of these to try in order. None: the environment variable SEGLAKE_KEY where it is set,
         else the public default key.
-    threads: how many threads, 1 by default, read batches and Arrow streams, None for one for each core: of files
-        that `Reader.split` can split. Rows, damage and errors are those of one thread, in the same order; memory
-        is for a few batches for each thread. With prune=True or part= there is one. A file that was made such
-        that a part of it cannot be read by itself, as no damage makes it, raises ValueError.
+    threads: how many threads read batches and Arrow streams: of files that `Reader.split` can split, parts of 16
+        MiB and more. None: one for each core, 8 at most. Rows, damage and errors are those of one thread, in the
+        same order; memory is for a few batches for each thread. With prune=True there is one. A file that was
+        made such that a part of it cannot be read by itself, as no damage makes it, raises ValueError: threads=1
+        reads it.
     memory_map: False reads the file in windows, so memory stays flat and a file that shrinks is an error. True
         maps it: faster to look up in, but where somebody truncates the file meanwhile, or its disk fails, the
         process is killed (SIGBUS); where somebody writes to it, what was checked may not be what is returned.
-    copy: False gives bytes and text in Arrow as views (binary_view, string_view): values are not copied but named
-        where they are in the map or buffer, which stays for as long as any batch does. Needs memory_map=True, or
-        bytes or a read-only buffer that nobody changes meanwhile; not for chunked files, whose values are
-        compressed. Single records and get() are as ever.
     prune: False goes through the file up to where no record of `filters` can follow, and reports what it finds on
         the way. True reads no more than such records can be in, by a proven index or table of contents, or a
         chunked file's headers: the same records, but damage elsewhere goes unnoticed, and `report` is of what was
         read. Where an index is damaged, or does not lead to a record that is asked for, all of the file is read:
         of a tenant file whose table of contents is damaged only once.
-    part: one of the parts that `Reader.split` gave: records and batches are of this part alone, while looking up
-        and `ledger()` are of the whole file. Raises ValueError for a part of another file.
-    index: where a chunked file's index is: a path, URI, file object or buffer; None looks beside the file, False
-        uses none.
     uuid_type: UUID columns as fixed-size binary of 16 bytes in network byte order ("uuid"), the same with Arrow's
         extension type `arrow.uuid`, which DuckDB and pyarrow take for UUIDs ("arrow.uuid"), plain binary
         ("binary") or text ("string").
-    batch_size: a batch ends before it has more rows; it has at least one.
-    limits: a dict of limits in bytes. `record_bytes` (2147483647): a larger record raises LimitError when it is
-        to be returned. `batch_bytes` (8388608): a batch ends before it has more bytes of values, but has at least
-        one row. Of chunked files: `chunk_bytes` (268435456): a chunk with more content raises LimitError. Of
-        sealed files: `lookup_table_bytes` (16777216): the most memory for a table that makes `get` faster.
+    options: a dict of what concerns some formats only, and of limits in bytes; a name that does not concern a
+        `format` that is named is an error. Oplogs: `dialect`, how their messages are laid out: "draft" (default),
+        "draft-1.1" or "autobase". Chunked files: `index`, where it is: a path, URI, file object or buffer, or
+        False for none (by default it is looked for beside the file); `chunk_bytes` (268435456): a chunk with more
+        content raises LimitError. Sealed files: `lookup_table_bytes` (16777216): the most memory for a table that
+        makes `get` faster. All: `record_bytes` (2147483647): a larger record raises LimitError when it is to be
+        returned; `batch_bytes` (8388608): a batch ends before it has more bytes of values, but has at least one
+        row.
     filesystem: a `pyarrow.fs.FileSystem` or an `fsspec` file system. `source` is then a path or URI within it,
-        and so is `index`.
+        and so is an index.
     storage_options: settings of the store of a URI by the keys of `object_store`, as delta-rs and polars take
-        them. What is not given comes from the environment. With them, `index` and `sidecar` are named by URIs,
+        them. What is not given comes from the environment. With them, an index and `sidecar` are named by URIs,
         too.
 
     Raises FileNotFoundError and other OSErrors, FormatError where the format cannot be told, ValueError (also for
@@ -213,22 +204,18 @@ def resume(
     final: bool = False,
     only_end: bool = False,
     format: str | None = None,
-    dialect: DialectName | None = None,
     columns: Sequence[str] | None = None,
     filters: _Filters | None = None,
     on_damage: Literal["raise", "skip", "repair"] = "raise",
     key: _Key | None = None,
     sidecar: _Source | None = "auto",
-    index: _Index | None = None,
     uuid_type: Literal["uuid", "arrow.uuid", "binary", "string"] = "uuid",
-    batch_size: int = 131072,
-    limits: Limits | None = None,
-    filesystem: _FileSystem | None = None,
+    options: OpenOptions | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Reader:
     """Opens a file to read what it grew by since a position; all of it where that is None. Each pass of the reader,
-    and its `ledger()` and `damage()`, are of that alone. Once a pass has read to the end, `Reader.position` says
-    where to go on, and `Reader.pending_bytes` how much of an unfinished record is left. `source` is as in `open`.
+    and its `ledger()`, are of that alone. Once a pass has read to the end, `Reader.position` says where to go on,
+    and `Reader.pending_bytes` how much of an unfinished record is left. `source` is as in `open`.
 
     Records, damage and bytes of one call after the other add up to those of one reading of the file. An active
     file that was sealed since goes on after the last record that was read. No more is read than the new bytes,
@@ -249,7 +236,7 @@ def resume(
         pass, and there is a record or damage if there would be. But of a chunked file most chunks are left out,
         without being decompressed: those that headers lead over to the last sound one. In other formats, with
         `filters`, with a parity sidecar, of objects of a store and if `on_damage` is "raise", it changes nothing.
-        The others are as in `open`.
+        The others are as in `open`. A file of a file system is given as the file object that this opens.
 
     Raises ReplacedError where it is another file than the position is of, or less of it is left, and what `open`
     raises.
@@ -266,11 +253,9 @@ def identity(
     *,
     size: int | None = None,
     format: str | None = None,
-    dialect: DialectName | None = None,
     key: _Key | None = None,
     sidecar: _Source | None = "auto",
-    limits: Limits | None = None,
-    filesystem: _FileSystem | None = None,
+    options: OpenOptions | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> str | None:
     """What identifies a file while it grows and when it is sealed, as text; None as long as it has no whole record
@@ -290,13 +275,12 @@ def verify(
     source: _Source,
     *,
     format: str | None = None,
-    dialect: DialectName | None = None,
     key: _Key | None = None,
     explain: bool | int | None = 100,
-    threads: int | None = 1,
+    threads: int | None = None,
     sidecar: _Source | None = "auto",
     memory_map: bool = False,
-    limits: Limits | None = None,
+    options: OpenOptions | None = None,
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -308,8 +292,8 @@ def verify(
     explain: also find what damage probably comes from, for this many damaged ranges, the first ones; 0 or None
         for none. They are in `report.diagnoses`. A damaged file is then read again as far as the last of them,
         and `progress` told of that as well.
-    threads: how many threads read, 1 by default, None for one for each core: files that `Reader.split` can split.
-        The report is the same. Where only one reading of the whole can tell what is damaged, that follows, and
+    threads: how many threads read a file that `Reader.split` can split. None: one for each core, 8 at most. The
+        report is the same. Where only one reading of the whole can tell what is damaged, that follows, and
         `progress` begins anew.
     sidecar: the parity sidecar of the file: "auto" is the one beside a path of this machine, if there is one, as
         `protect` writes it; None is to read without; else a path, URI, file object or buffer. What differs from
@@ -348,18 +332,15 @@ def create(
     path: str | PathLike[str],
     *,
     format: str | None = None,
-    dialect: DialectName | None = None,
     key: _Key | None = None,
     if_exists: Literal["error", "append", "overwrite"] = "error",
     zero_torn_tail: bool = False,
-    preallocate: int = 0,
     options: _CreateOptions | None = None,
 ) -> Writer:
     """Creates a file, or opens one to append to.
 
     format: the format's name; None takes it from the extension of `path`. What does not concern it raises
         ValueError.
-    dialect: how messages are laid out: "draft" (default), "draft-1.1" or "autobase" (oplog).
     key: the key of the checksums, as in `open` (active, sealed). Of several the first is written with.
     if_exists: what is done with a file that exists already. "error" raises FileExistsError; "append" goes on
         after its last record, and walks it first (active, chunked, oplog, tfrecord); "overwrite" replaces it once
@@ -370,9 +351,9 @@ def create(
         of another format or program. What does not belong into a chunked file's index is moved in the same way,
         and DamageWarning names each new file: an index that listed more than the file has is the only list of
         what is missing.
-    preallocate: fill the file with zeros to this many bytes beforehand, so that appending need not grow it
-        (active).
-    options: a dict of what else the format declares; `formats()` has names, kinds, ranges and defaults. Sealed:
+    options: a dict of what else the format declares; `formats()` has names, kinds, ranges and defaults. Oplogs:
+        `dialect`, how messages are laid out: "draft" (default), "draft-1.1" or "autobase". Active: `preallocate`
+        (0), fill the file with zeros to this many bytes beforehand, so that appending need not grow it. Sealed:
         `trailer` (True), whether checksums are written after the data. Tenant: `version` (2), of the layout;
         `memory_bytes` (67108864), how many bytes of messages are kept in memory before they are spilled to
         temporary files. Chunked: `chunk_bytes` (262144) and `chunk_records` (65536), how much a chunk has at
@@ -387,13 +368,12 @@ def create(
     'order.paid'
     """
 
-def formats(*, dialect: DialectName | None = None) -> dict[str, Format]:
-    """The formats that there are, by their names.
+def formats(*, options: OpenOptions | None = None) -> Formats:
+    """The formats that there are: a tuple of Formats, in which one is also found by its name.
 
-    `dialect` is how the messages of an oplog are laid out, on which its columns depend. Raises ValueError for an
-    unknown one.
+    options: as in `open`: the columns of an oplog depend on its `dialect`.
 
-    >>> list(seglake.formats())
+    >>> [format.name for format in seglake.formats()]
     ['active', 'sealed', 'tenant', 'chunked', 'oplog', 'tfrecord']
     >>> seglake.formats()["chunked"].identifier
     ('offset',)
@@ -402,14 +382,14 @@ def formats(*, dialect: DialectName | None = None) -> dict[str, Format]:
 def detect(
     source: _Source,
     *,
-    dialect: DialectName | None = None,
     key: _Key | None = None,
+    options: OpenOptions | None = None,
     filesystem: _FileSystem | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Detection:
     """Tells a file's format by its content, and by its extension where the content does not tell. Formats without a
     magic number (active, oplog, tfrecord) are told by their first records; an oplog's are decoded as `dialect`
-    says.
+    among the `options` says, which are as in `open`.
 
     Raises OSError where the file cannot be read.
 
@@ -419,7 +399,7 @@ def detect(
 
 def seal(
     source: _Source,
-    path: str | PathLike[str],
+    destination: str | PathLike[str],
     *,
     trailer: bool = True,
     on_damage: Literal["raise", "skip"] = "raise",
@@ -447,16 +427,15 @@ def seal(
 
 def recover(
     source: _Source,
-    path: str | PathLike[str],
+    destination: str | PathLike[str],
     *,
     quarantine: str | PathLike[str] | None = None,
     renumber: bool = False,
     force: bool = False,
     format: str | None = None,
-    dialect: DialectName | None = None,
     key: _Key | None = None,
     if_exists: Literal["error", "overwrite"] = "error",
-    limits: Limits | None = None,
+    options: OpenOptions | None = None,
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -469,7 +448,7 @@ def recover(
     them appears: then all do, synced, or none does. A sound file is copied as it is.
 
     quarantine: where the bytes go that are not in the new file; the manifest gets `.manifest.jsonl` appended to
-        its name. None: `path` with `.quarantine` appended, and only if there are any.
+        its name. None: `destination` with `.quarantine` appended, and only if there are any.
     if_exists: "error" raises FileExistsError where there is a file; "overwrite" replaces it once the new one is
         complete.
     force: recover also a file in which nothing checks, which is probably read with a wrong key: all of it is put
@@ -490,7 +469,7 @@ def recover(
 
 def undo_recover(
     recovered: _Source,
-    path: str | PathLike[str],
+    destination: str | PathLike[str],
     *,
     quarantine: str | PathLike[str] | None = None,
     if_exists: Literal["error", "overwrite"] = "error",
@@ -544,9 +523,8 @@ def protect(
     lazy: bool = False,
     sidecar: str | PathLike[str] = "auto",
     format: str | None = None,
-    dialect: DialectName | None = None,
     key: _Key | None = None,
-    limits: Limits | None = None,
+    options: OpenOptions | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Protected:
     """Makes the parity sidecar of a file, from which `repair` restores damaged bytes, or extends it if the file has
@@ -580,13 +558,11 @@ def repair(
     path: str | PathLike[str],
     *,
     destination: str | PathLike[str] | None = None,
-    if_exists: Literal["error", "overwrite"] = "error",
     force: bool = False,
     sidecar: str | PathLike[str] = "auto",
     format: str | None = None,
-    dialect: DialectName | None = None,
     key: _Key | None = None,
-    limits: Limits | None = None,
+    options: OpenOptions | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Repaired:
     """Repairs a file and its parity sidecar, each from the other. New files take their places, or go to another
@@ -599,10 +575,8 @@ def repair(
     is run again. What cannot be repaired stays as it is, and is in `damage`: `recover` writes what is sound of
     such a file to a new one.
 
-    destination: where the repaired file goes, with its sidecar beside it. Then nothing else changes. None: new
-        files take the places of the damaged ones.
-    if_exists: "error" raises FileExistsError where there is a file at `destination`; "overwrite" replaces it once
-        the new one is complete.
+    destination: where the repaired file goes, with its sidecar beside it; neither may be there. Then nothing else
+        changes. None: new files take the places of the damaged ones.
     force: repair also a file of which nothing is as it was protected, records that their own checksums prove, and
         a file without checksums that was modified after it was protected.
     sidecar, format: as in `protect`. progress: called as in `verify`. The other arguments are as there.
@@ -654,67 +628,60 @@ def arrow_stream(schema: Schema, batches: Iterable[Batch]) -> object:
     """
 
 def convert(
-    source: _Source,
-    path: str | PathLike[str],
+    source: _Source | Reader,
+    destination: str | PathLike[str],
     *,
     to: str | None = None,
     drop: Sequence[str] = (),
     set: Mapping[str, Any] | None = None,
     options: NewFileOptions | None = None,
-    format: str | None = None,
-    dialect: DialectName | None = None,
-    filters: _Filters | None = None,
-    on_damage: Literal["raise", "skip"] = "raise",
-    key: _Key | None = None,
-    sidecar: _Source | None = "auto",
     if_exists: Literal["error", "overwrite"] = "error",
-    limits: Limits | None = None,
     progress: Callable[[int, int], object] | None = None,
-    filesystem: _FileSystem | None = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> Report:
     """Writes the records of a file to a new one of any format, which appears under its name when it is complete, and
     returns what was found in the source.
 
-    to: the format to write; None takes it from the extension of `path`.
+    source: as in `open`, or a Reader, of which its `filters`, `on_damage`, key and other arguments count, but not
+        its columns. Damage is an error unless the Reader skips it.
+    to: the format to write; None takes it from the extension of `destination`.
     drop: columns that may be lost, by name; fields of structures as "clock.seq". What would be lost otherwise
         raises ValueError with the names.
     set: values for columns that the source does not have, the same for all records. None for `uuid` and
         `timestamp` makes new ones of the present.
-    options: options of `create` for the new file, for example {"dialect": "draft-1.1"}: all but `if_exists`.
+    options: those of `create` for the new file, and its `key`: {"dialect": "draft-1.1"}.
     if_exists: "error" raises FileExistsError where there is a file; "overwrite" replaces it once the new one is
         complete.
-    on_damage: "raise" converts nothing of a damaged file, "skip" what is sound of it.
-    sidecar: the parity sidecar of the source, as in `verify`. What differs from what it covers is damage.
-    progress: called as in `verify`, with bytes of the source. The other arguments are as in `open`.
+    progress: called as in `verify`, with bytes of the source.
 
-    Raises what `open` and `create` raise; ValueError for a record that the new format cannot hold, and for a key
-    that is probably wrong.
+    Raises what `open` and `create` raise; ValueError for a record that the new format cannot hold, for a key that
+    is probably wrong, and for a Reader of a part, or of what a file grew by.
 
     >>> seglake.convert("orders.active", "new.chunks", drop=["uuid", "type"]).records
     3
-    >>> seglake.open("new.chunks").get(0).value
-    b'{"order": 1}'
+    >>> paid = seglake.open("orders.active", filters="type = 'order.paid'")
+    >>> seglake.convert(paid, "paid.active").records
+    1
     """
 
 def index(
     source: _Source,
-    path: str | PathLike[str] | None = None,
+    destination: str | PathLike[str] | None = None,
     *,
     if_exists: Literal["error", "overwrite"] = "error",
     format: str | None = None,
-    limits: Limits | None = None,
+    options: OpenOptions | None = None,
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Index:
     """Builds the index of a chunked file anew, from its sound chunks, and returns it. It appears when it is
-    complete: at `path`, or beside the file with the extension `index`.
+    complete: at `destination`, or beside the file with the extension `index`.
 
     if_exists: what is done with an index that exists already. "error" raises FileExistsError; "overwrite"
         replaces it once the new one is complete, unless it knows more than the file has (`Index.beyond`).
     progress: called as in `verify`.
-    format, limits, filesystem, storage_options: as in `open`. The index of a file elsewhere needs a `path`.
+    format, options, filesystem, storage_options: as in `open`. The index of a file elsewhere needs a
+        `destination`.
 
     Raises ValueError where the source is of another format, has no path on this machine and none is given, or
     would be replaced itself; and where an existing index knows more than the file has. OSError; LimitError.
@@ -972,6 +939,7 @@ class Reader:
     def __iter__(self) -> Records: ...
     def batches(
         self,
+        batch_size: int = 131072,
         *,
         warn: bool = True,
         ahead: bool = False,
@@ -979,6 +947,8 @@ class Reader:
     ) -> Batches:
         """The records as Arrow record batches, which `pyarrow.record_batch` takes. Errors are raised as they are,
         while those within an Arrow stream come wrapped.
+
+        batch_size: a batch ends before it has more rows; it has at least one.
 
         Each has the damage that was passed over on the way to it, as `Batch.damage`. If you report that, pass
         `warn=False`: then no DamageWarning is issued. Which warnings are shown is a setting of the whole process.
@@ -1033,9 +1003,9 @@ class Reader:
         3
         """
     def split(self, max_bytes: int = 134217728) -> list[Part]:
-        """Splits the file into parts of about `max_bytes` bytes each, which `open(..., part=...)` reads by
-        themselves, on any machine. Together they give each record, and each damaged range, that the whole file
-        gives, once, in their order.
+        """Splits the file into parts of about `max_bytes` bytes each, which `part` reads by themselves, on any
+        machine. Together they give each record, and each damaged range, that the whole file gives, once, in their
+        order.
 
         There is one part where the file has no more bytes, where its format has no parts (active, oplog,
         tfrecord), or where it is not certain that parts give what the whole does: sealed files without a trailer,
@@ -1044,8 +1014,17 @@ class Reader:
         `max_bytes` is not positive.
 
         >>> parts = seglake.open("orders.sealed").split(64)
-        >>> sum(seglake.open("orders.sealed", part=part).count_rows() for part in parts)
+        >>> sum(seglake.open("orders.sealed").part(part).count_rows() for part in parts)
         3
+        """
+    def part(self, part: Part, /) -> Reader:
+        """A reader of one of the parts that `split` gave: its records and batches are of this part alone, while
+        looking up and `ledger()` are of the whole file. Else it is as this one. Raises ValueError, when it reads,
+        for a part of another file.
+
+        >>> orders = seglake.open("orders.sealed")
+        >>> [orders.part(part).count_rows() for part in orders.split()]
+        [3]
         """
     def get(self, *id: Any, **fields: Any) -> Record | None:
         """One record, or None: by its UUID (active, sealed; a `uuid.UUID`, its 16 bytes or its text), offset
@@ -1116,18 +1095,22 @@ class Reader:
         >>> orders.index().ok
         True
         """
-    def ledger(self) -> Ledger:
+    def ledger(self, *, damaged_only: bool = False) -> Ledger:
         """The whole file as Spans in file order, whatever `on_damage` says. Each byte of the file is in exactly one.
+        `damaged_only`: without those that are sound.
 
         >>> orders = seglake.open("orders.active")
         >>> sum(span.nbytes for span in orders.ledger()) == orders.nbytes
         True
         """
-    def damage(self) -> Ledger:
-        """The damaged ranges of the whole file as Spans in file order, whatever `on_damage` says.
+    @property
+    def damage(self) -> list[Span]:
+        """The damaged ranges that the latest pass has met so far, as in `Report.damage`: after reading to the end,
+        all that concerned it. Before the first pass none. `seglake.verify` finds those of the whole file.
 
-        >>> [span.cause for span in seglake.open("damaged.active").damage()]
-        ['checksum_mismatch']
+        >>> orders = seglake.open("damaged.active", on_damage="skip")
+        >>> orders.count_rows(), [span.cause for span in orders.damage]
+        (2, ['checksum_mismatch'])
         """
     def records_from(self, position: int) -> Records:
         """The records from the one that begins at `position` on: an offset in bytes, as `Record.position` gives it.
@@ -1335,11 +1318,12 @@ def list_log(
 
 @final
 class Part:
-    """A part of a file, from `Reader.split`: `open(..., part=...)` reads it by itself. It holds no bytes of records
-    and no key, and pickles as the JSON that `to_json` gives.
+    """A part of a file, from `Reader.split`: `Reader.part` reads it by itself. It holds no bytes of records and no
+    key, and pickles as the JSON that `to_json` gives.
 
-    >>> [part] = seglake.open("orders.sealed").split()
-    >>> seglake.open("orders.sealed", part=part).count_rows()
+    >>> orders = seglake.open("orders.sealed")
+    >>> [part] = orders.split()
+    >>> orders.part(part).count_rows()
     3
     """
     @staticmethod
@@ -1750,7 +1734,7 @@ class Record:
     def max_supported_version(self) -> int | None:
         """oplog, `autobase`: the newest version that the writer understood, or None.
 
-        >>> message = seglake.open("autobase.oplog", dialect="autobase").get(0)
+        >>> message = seglake.open("autobase.oplog", options={"dialect": "autobase"}).get(0)
         >>> print(message.max_supported_version)
         None
         """
@@ -1758,7 +1742,7 @@ class Record:
     def optimistic(self) -> bool | None:
         """oplog, `autobase`: whether the message is optimistic.
 
-        >>> message = seglake.open("autobase.oplog", dialect="autobase").get(0)
+        >>> message = seglake.open("autobase.oplog", options={"dialect": "autobase"}).get(0)
         >>> message.optimistic
         False
         """
@@ -1766,7 +1750,7 @@ class Record:
     def digest(self) -> dict[str, Any] | None:
         """oplog, `autobase`: the digest as a dict of `pointer` and `key`, or None.
 
-        >>> message = seglake.open("autobase.oplog", dialect="autobase").get(0)
+        >>> message = seglake.open("autobase.oplog", options={"dialect": "autobase"}).get(0)
         >>> print(message.digest)
         None
         """
@@ -1774,7 +1758,7 @@ class Record:
     def trace(self) -> dict[str, Any] | None:
         """oplog, `autobase`: the trace as a dict, or None.
 
-        >>> message = seglake.open("autobase.oplog", dialect="autobase").get(0)
+        >>> message = seglake.open("autobase.oplog", options={"dialect": "autobase"}).get(0)
         >>> print(message.trace)
         None
         """
@@ -1782,7 +1766,7 @@ class Record:
     def flags(self) -> int | None:
         """oplog, `autobase`: the outer flags as they are in the message, or None.
 
-        >>> message = seglake.open("autobase.oplog", dialect="autobase").get(0)
+        >>> message = seglake.open("autobase.oplog", options={"dialect": "autobase"}).get(0)
         >>> type(message.flags)
         <class 'int'>
         """
@@ -1790,7 +1774,7 @@ class Record:
     def extra(self) -> bytes | None:
         """oplog, `autobase`: bytes after the fields that this version knows, or None.
 
-        >>> message = seglake.open("autobase.oplog", dialect="autobase").get(0)
+        >>> message = seglake.open("autobase.oplog", options={"dialect": "autobase"}).get(0)
         >>> print(message.extra)
         None
         """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from os import PathLike
-from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
+from typing import Any, Literal, NamedTuple, SupportsIndex, TypeAlias, TypedDict, overload
 from uuid import UUID
 
 from ._text import printable_path
@@ -16,22 +16,47 @@ ProfileName: TypeAlias = Literal["128+8", "128+4", "128+16", "128+8-long"]
 """How many data and parity blocks a group of a parity sidecar has."""
 
 
-class Limits(TypedDict, total=False):
-    """How much is read at once or at most, in bytes.
+class OpenOptions(TypedDict, total=False):
+    """How files are read: what concerns some formats only, and limits in bytes.
 
     Attributes:
-        record_bytes: a larger record is an error when it is to be returned. 2^31-1 by default. `open` and `convert`.
-        batch_bytes: an Arrow batch ends before its values have more bytes, but has at least one row. 8 MiB by default.
-            `open`.
+        dialect: how an oplog's messages are laid out. "draft" by default.
+        index: where a chunked file's index is: a path, URI, file object or buffer, or False for none. It is looked for
+            beside the file by default.
         chunk_bytes: a chunk with more content is an error. 256 MiB by default. Chunked files.
         lookup_table_bytes: the most memory for a table that makes looking up by UUID faster. 16 MiB by default, 0 for
             none. Sealed files.
+        record_bytes: a larger record is an error when it is to be returned. 2^31-1 by default. `open` and `convert`.
+        batch_bytes: an Arrow batch ends before its values have more bytes, but has at least one row. 8 MiB by default.
+            `open`.
     """
 
-    record_bytes: int
-    batch_bytes: int
+    dialect: DialectName | None
+    index: Any
     chunk_bytes: int
     lookup_table_bytes: int
+    record_bytes: int
+    batch_bytes: int
+
+
+class ActiveOptions(TypedDict, total=False):
+    """How an active file is written.
+
+    Attributes:
+        preallocate: the length in bytes to which a new file is filled with zeros. 0 by default.
+    """
+
+    preallocate: int
+
+
+class OplogOptions(TypedDict, total=False):
+    """How an oplog is written.
+
+    Attributes:
+        dialect: how its messages are laid out. "draft" by default.
+    """
+
+    dialect: DialectName
 
 
 class SealedOptions(TypedDict, total=False):
@@ -73,18 +98,14 @@ class ChunkedOptions(TypedDict, total=False):
     index: bool
 
 
-class NewFileOptions(SealedOptions, TenantOptions, ChunkedOptions, total=False):
-    """How `convert` writes the new file: the options of its format, and what `create` has arguments for.
+class NewFileOptions(ActiveOptions, OplogOptions, SealedOptions, TenantOptions, ChunkedOptions, total=False):
+    """How `convert` writes the new file: the options of its format, and its key.
 
     Attributes:
-        dialect: how the messages of a new oplog are laid out.
         key: the key of the new file's checksums: 32 bytes, or the path of a file that holds it.
-        preallocate: the length in bytes to which a new active file is filled with zeros.
     """
 
-    dialect: DialectName
     key: bytes | str | PathLike[str]
-    preallocate: int
 
 
 class Column(NamedTuple):
@@ -147,7 +168,7 @@ class Format(NamedTuple):
         columns: what its records have, in the order in which they are shown.
         identifier: the names of the columns that one record is found by.
         open_options: the options for reading that concern only some formats, and this one among them, by their names:
-            arguments of `open`, and what its `limits` take.
+            the argument `key`, and what `options` of `open` take.
         create_options: the options for writing that concern this format, by their names: arguments of `create`, and
             what its `options` take.
         splittable: whether `Reader.split` may give several parts of one file.
@@ -171,6 +192,41 @@ class Format(NamedTuple):
     splittable: bool
     checked: str
     marks_damage: bool
+
+
+class Formats(tuple[Format, ...]):
+    """The formats, in an order: a tuple in which one is also found by its name.
+
+    Example:
+        >>> import seglake
+        >>> formats = seglake.formats()
+        >>> formats[0].name, formats["chunked"].extension, "parquet" in formats
+        ('active', 'chunks', False)
+    """
+
+    __slots__ = ()
+
+    @property
+    def names(self) -> list[str]:
+        """The names that callers use."""
+        return [format.name for format in self]
+
+    @overload
+    def __getitem__(self, key: str | SupportsIndex, /) -> Format: ...
+    @overload
+    def __getitem__(self, key: slice, /) -> tuple[Format, ...]: ...
+    def __getitem__(self, key: str | SupportsIndex | slice, /) -> Format | tuple[Format, ...]:
+        """Returns the format of a name or number. Raises KeyError for a name that none has."""
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        for format in self:
+            if format.name == key:
+                return format
+        raise KeyError(key)
+
+    def __contains__(self, key: object, /) -> bool:
+        """Tells whether there is this format, or one of this name."""
+        return key in self.names if isinstance(key, str) else super().__contains__(key)
 
 
 class Span(NamedTuple):

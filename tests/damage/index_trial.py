@@ -32,7 +32,7 @@ def run(kind: str, seed: int) -> Verdict:
     sound, image, random = specimen(LAYOUT), damaged(kind, seed), Random(seed)
     records, wanted = sound.records, random.sample(list(sound.records), 20)
     verdict = Verdict(records=len(records), good=len(records), damaged=image.data != sound.index)
-    with seglake.open(sound.data, index=image.data, **LAYOUTS[LAYOUT].options) as reader:
+    with seglake.open(sound.data, options={"index": image.data}, **LAYOUTS[LAYOUT].options) as reader:
         read = [fields_of(record)[1] for record in reader]
         verdict.kept = verdict.right = sum(one == other for one, other in zip(read, records.values(), strict=False))
         if read != list(records.values()):

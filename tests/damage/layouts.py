@@ -148,13 +148,13 @@ def _chunked(**writing: Any) -> Layout:
 
 
 def _oplog(dialect: str, make: Callable[[Message], Fields]) -> Layout:
-    options = {"dialect": dialect}
+    options = {"options": {"dialect": dialect}}
     return Layout("oplog", ("seq",), make, options, options, checked=False, appended=True)
 
 
 LAYOUTS: dict[str, Layout] = {
     "active": _uuid_keyed("active", appended=True),
-    "active-preallocated": _uuid_keyed("active", appended=True, preallocate=100_000),
+    "active-preallocated": _uuid_keyed("active", appended=True, options={"preallocate": 100_000}),
     "active-nested": _uuid_keyed("active", appended=True, nested=True),
     "sealed": _uuid_keyed("sealed", appended=False),
     "sealed-no-trailer": _uuid_keyed("sealed", appended=False, checked=False, options={"trailer": False}),

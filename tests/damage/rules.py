@@ -45,7 +45,7 @@ def read_by_the_rules(layout: Layout, data: bytes) -> tuple[list[Found], Ledger]
             scan = chunked_reference.read(data)
             found = [(one["position"], (one["offset"],), one["value"]) for one in scan.records]
         case _:
-            scan = oplog_reference.read(data, layout.reading["dialect"])
+            scan = oplog_reference.read(data, layout.reading["options"]["dialect"])
             found = [(one["position"], (one["seq"],), one["value"]) for one in scan.records]
     return found, _plain(scan.ledger)
 

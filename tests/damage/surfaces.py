@@ -143,7 +143,7 @@ def _look_ups(specimen: Specimen, data: bytes, reading: Reading, named: Set[Iden
     by_identity = {layout.identity_of(fields): fields for _, fields in reading.records}
     wrong: list[str] = []
     for index in {None, specimen.index}:
-        options: dict[str, Any] = {} if index is None else {"index": index}
+        options: dict[str, Any] = {} if index is None else {"options": {"index": index}}
         with _permissive(data, layout, **options) as lenient, seglake.open(data, **layout.options, **options) as strict:
             for identity in wanted:
                 expected = by_identity.get(identity)
@@ -165,8 +165,8 @@ def _look_ups(specimen: Specimen, data: bytes, reading: Reading, named: Set[Iden
 
 def _command_line(layout: Layout, path: Path, reading: Reading) -> list[str]:
     options = ["--format", layout.format]
-    if "dialect" in layout.reading:
-        options += ["--dialect", layout.reading["dialect"]]
+    if "options" in layout.reading:
+        options += ["--dialect", layout.reading["options"]["dialect"]]
     wrong: list[str] = []
     status, lines = _run("cat", "--json", "--on-damage", "skip", "--columns", "position", *options, str(path))
     if [json.loads(line)["position"] for line in lines] != [position for position, _ in reading.records]:

@@ -56,7 +56,7 @@ def writers() -> Iterator[Case]:
         sound=False,
     )
     whole = oplog(600, dialect="draft-1.1", clocks=True)
-    at = ledger(whole, dialect="draft-1.1")[250][0]
+    at = ledger(whole, options={"dialect": "draft-1.1"})[250][0]
     yield staged(
         "references-oplog",
         "part missing",

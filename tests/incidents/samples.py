@@ -151,7 +151,7 @@ def oplog(count: int, *, dialect: str = "draft", clocks: bool = False, **said: A
         }
         for own in events(count, **said)
     )
-    return _made("oplog", rows, dialect=dialect)
+    return _made("oplog", rows, options={"dialect": dialect})
 
 
 @cache

@@ -171,7 +171,7 @@ def assert_read_alike(path: Path, decoded: list[dict[str, Any]]) -> None:
         {"seq": seq, "position": position, **columns(message)}
         for seq, (position, message) in enumerate(zip(positions, decoded, strict=True))
     ]
-    with seglake.open(path, format="oplog", dialect=DIALECT) as reader:
+    with seglake.open(path, format="oplog", options={"dialect": DIALECT}) as reader:
         for record, fields in zip(reader, expected, strict=True):
             assert shown(record) == fields, path.name
 
@@ -309,7 +309,7 @@ def test_what_was_written_has_everything(written: Path) -> None:
 def test_batches_and_pointers_count_down_and_up(written: Path) -> None:
     """What the fields mean, so that two of the same type cannot be mistaken for each other."""
     for path in oplogs(written, 2):
-        with seglake.open(path, format="oplog", dialect=DIALECT) as reader:
+        with seglake.open(path, format="oplog", options={"dialect": DIALECT}) as reader:
             records = [record.to_dict() for record in reader]
         for record, following in pairwise(records):
             if record["batch"] > 1:

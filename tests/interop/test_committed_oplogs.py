@@ -23,7 +23,7 @@ def january() -> list[bytes]:
 
 @pytest.mark.parametrize("airport", AIRPORTS)
 def test_they_hold_the_first_flights_of_the_airport(airport: str, january: list[bytes]) -> None:
-    with seglake.open(OPLOGS / f"{airport}.oplog", format="oplog", dialect="autobase") as reader:
+    with seglake.open(OPLOGS / f"{airport}.oplog", format="oplog", options={"dialect": "autobase"}) as reader:
         values = [record.value for record in reader]
     flights = [value for value in values if value is not None and len(value) != KEY_BYTES]
     departures = [flight for flight in january if json.loads(flight)["origin"] == airport]

@@ -61,9 +61,9 @@ def truncation(folder: str) -> None:
                 except (OSError, pa.ArrowInvalid) as error:
                     assert "shrank" in str(error), f"{format} {name} {cut}: {error}"
         # Between two records.
-        for begin in (iter, seglake.Reader.batches, seglake.Reader.ledger):
+        for begin in (iter, lambda reader: reader.batches(10), seglake.Reader.ledger):
             path.write_bytes(content)
-            reader = seglake.open(path, batch_size=10)
+            reader = seglake.open(path)
             passing: Any = begin(reader)
             first = next(passing)
             os.truncate(path, 100)
@@ -118,8 +118,8 @@ def dropped(folder: str) -> None:
     for format in FORMATS:
         path = sample(Path(folder), format)
         for _ in range(20):
-            reader = seglake.open(path, batch_size=10)
-            begun: list[Any] = [iter(reader), reader.batches(), reader.ledger(), reader.range([]), iter(reader)]
+            reader = seglake.open(path)
+            begun: list[Any] = [iter(reader), reader.batches(10), reader.ledger(), reader.range([]), iter(reader)]
             for passing in begun:
                 next(passing)
             stream = pa.RecordBatchReader.from_stream(reader)
@@ -270,7 +270,7 @@ def verbs(folder: Path, format: str, known: list[Any]) -> dict[str, Callable[[An
         return seglake.open(source, format=format)
 
     def identity(source: Any) -> object:
-        return seglake.convert(source, folder / f"copy.{format}", to=format, format=format)
+        return seglake.convert(opened(source), folder / f"copy.{format}", to=format)
 
     calls: dict[str, Callable[[Any], object]] = {
         "open": opened,
@@ -374,7 +374,7 @@ def raising(folder: str) -> None:
         calls: list[Callable[[], object]] = [
             lambda: seglake.verify(content, format=format, progress=progress),
             lambda: seglake.recover(content, place / f"copy.{format}", format=format, progress=progress),
-            lambda: seglake.convert(content, place / f"copy.{format}", to=format, format=format, progress=progress),
+            lambda: seglake.convert(content, place / f"copy.{format}", to=format, progress=progress),
         ]
         if format == "active":
             calls.append(lambda: seglake.seal(content, place / "sealed", progress=progress))

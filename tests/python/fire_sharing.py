@@ -167,7 +167,7 @@ def fork_among_parts(folder: str) -> None:
     """A child of a process whose threads read the parts of a file lets go of what these were in the middle of."""
     path = sample(Path(folder), "sealed")
     for _ in range(15):
-        shared = [seglake.open(path, threads=3, limits={"batch_bytes": 60}, batch_size=3).batches()]
+        shared = [seglake.open(path, threads=3, options={"batch_bytes": 60}).batches(3)]
         first = pa.record_batch(next(shared[0])).column("value").to_pylist()
 
         def child() -> None:
@@ -175,7 +175,7 @@ def fork_among_parts(folder: str) -> None:
                 next(shared[0])
             shared.clear()
             gc.collect()
-            assert arrow_values(seglake.open(path, threads=2, limits={"batch_bytes": 60})) == expected()
+            assert arrow_values(seglake.open(path, threads=2, options={"batch_bytes": 60})) == expected()
 
         forked(child)
         rest = [value for batch in shared[0] for value in pa.record_batch(batch).column("value").to_pylist()]

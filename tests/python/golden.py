@@ -41,7 +41,8 @@ class Case:
         if "key" in given:
             self.options["key"] = bytes.fromhex(given["key"])
         if "dialect" in given:
-            self.options["dialect"] = given["dialect"]
+            self.options["options"] = {"dialect": given["dialect"]}
+        self.dialect: str | None = given.get("dialect")
         self.index = path.with_name(given["index"]) if given.get("index") else None
 
     @property
@@ -53,9 +54,10 @@ class Case:
 
     def open(self, source: Any = None, **options: Any) -> seglake.Reader:
         """A reader that skips damage."""
-        index = {"index": self.index or False} if self.format == "chunked" else {}
+        how = {"index": self.index or False} if self.format == "chunked" else {}
+        how |= {**self.options.get("options", {}), **options.get("options", {})}
         source = self.path if source is None else source
-        return seglake.open(source, **{"on_damage": "skip", **self.options, **index, **options})
+        return seglake.open(source, **{"on_damage": "skip", **self.options, **options, "options": how})
 
     def records(self) -> list[dict[str, Any]]:
         """The records that are expected."""

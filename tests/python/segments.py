@@ -42,7 +42,7 @@ def write_segment(
     path.parent.mkdir(parents=True, exist_ok=True)
     written: list[Written] = []
     position = 0
-    with seglake.create(path, format="active", key=key, preallocate=preallocate) as writer:
+    with seglake.create(path, format="active", key=key, options={"preallocate": preallocate}) as writer:
         for number in range(records):
             moment = first + number * every
             value = f"{path.stem}-{number:06d} ".encode("utf-8", "surrogateescape").ljust(value_bytes, b".")

@@ -103,7 +103,7 @@ def unreadable_state(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("prepare", "given", "may_pass"),
     [
-        (lambda lake: None, {"dialect": "nonsense"}, False),
+        (lambda lake: None, {"options": {"dialect": "nonsense"}}, False),
         (lambda lake: lake.write_bytes(b""), {}, False),
         (unreadable_state, {}, False),
         (lambda lake: (lake.parent / "src").rename(lake.parent / "other"), {}, True),

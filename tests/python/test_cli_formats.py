@@ -23,8 +23,8 @@ def how(case: Case, tmp_path: Path) -> list[str | Path]:
         key = tmp_path / "key"
         key.write_bytes(case.options["key"])
         arguments += ["--key-file", key]
-    if "dialect" in case.options:
-        arguments += ["--dialect", case.options["dialect"]]
+    if case.dialect is not None:
+        arguments += ["--dialect", case.dialect]
     if case.format == "chunked":
         arguments += ["--index", case.index or "none"]
     return arguments
@@ -137,7 +137,7 @@ def test_info_reads_every_file(case: Case, tmp_path: Path) -> None:
     done = here("info", "--json", *how(case, tmp_path), case.path)
     [facts] = done.json_lines()
     assert (facts["format"], facts["confidence"], facts["nbytes"]) == (case.format, "given", case.expected["size"])
-    assert facts["dialect"] == case.options.get("dialect")
+    assert facts["dialect"] == case.dialect
     if case.format == "tenant" and case.expected["strict_error"] is None:
         blocks = case.expected["blocks"]
         # A partition may have no tenants in version 1, and then no block.

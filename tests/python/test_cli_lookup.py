@@ -3,6 +3,7 @@
 import base64
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_process import here
@@ -192,7 +193,7 @@ def test_structures_are_compact_json_for_people_and_exact_for_programs(tmp_path:
 
 def test_no_value_is_told_from_a_null_value(tmp_path: Path) -> None:
     path = tmp_path / "values.oplog"
-    how = {"format": "oplog", "dialect": "autobase"}
+    how: Any = {"format": "oplog", "options": {"dialect": "autobase"}}
     with library.create(path, **how) as writer:  # pyright: ignore[reportArgumentType]
         for value in (None, b"null"):
             writer.write(version=2, clock=[], batch=1, value=value)

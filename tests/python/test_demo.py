@@ -51,7 +51,7 @@ def named(segments: list[Segment], name: str) -> Segment:
 
 def open_segment(segment: Segment, **options: object) -> seglake.Reader:
     dialect = oplog.DIALECT if segment.format == "oplog" else None
-    return seglake.open(segment.path, format=segment.format, dialect=dialect, **options)
+    return seglake.open(segment.path, format=segment.format, options={"dialect": dialect}, **options)
 
 
 def test_every_flight_of_the_year_is_a_message(year: dict[str, pa.Table]) -> None:

@@ -146,7 +146,7 @@ def test_json_has_always_the_same_fields(vectors: Path, format: str) -> None:
     for segment in sorted((vectors / format).glob("*.bin")):
         truth = json.loads(segment.with_suffix(".json").read_text())
         options = truth.get("options", {})
-        dialect = ["--dialect", options["dialect"]] if "dialect" in options else []
+        dialect = ["--dialect", options["options"]["dialect"]] if "options" in options else []
         is_damaged = any(span[3] for span in truth["ledger"])
         if seen >= 12 or not is_damaged or options.get("key", "").strip("0"):
             continue

@@ -114,8 +114,9 @@ def test_the_worked_examples_are_what_the_reader_makes_of_them() -> None:
 
 def test_the_table_of_formats_is_true() -> None:
     rows = {re.split(r"\W", row["format"])[0]: row for row in table(README, "# seglake")}
-    assert list(rows) == list(seglake.formats())
-    for name, format in seglake.formats().items():
+    assert list(rows) == seglake.formats().names
+    for format in seglake.formats():
+        name = format.name
         appends = "append" in format.create_options["if_exists"].choices
         assert rows[name]["append, follow as it grows"].startswith("yes" if appends else "no")
         assert rows[name]["in parts"] == ("yes" if format.splittable else "no")
@@ -149,7 +150,7 @@ def test_the_options_of_some_formats_are_those_of_the_command_line() -> None:
     from seglake.cli.cat import command
     from seglake.cli.render import size
 
-    formats = seglake.formats().values()
+    formats = seglake.formats()
     by_option = {name: parameter.name for parameter in command.params for name in parameter.opts}
     limits = {option.name: option for format in formats for option in format.open_options.values()}
     described: set[str] = set()

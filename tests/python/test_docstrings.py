@@ -88,7 +88,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         fields = {"version": 1, "checkpointer": 1, "clock": [{"key": bytes(32), "length": 5}], "abi": 0, "batch": 0}
         for _ in range(3):
             orders.write({**fields, "value": b'{"order": 1}'})
-    with seglake.create(folder / "autobase.oplog", format="oplog", dialect="autobase") as orders:
+    with seglake.create(folder / "autobase.oplog", format="oplog", options={"dialect": "autobase"}) as orders:
         orders.write(version=2, clock=[], batch=0, optimistic=False, value=b"v")
     with seglake.SegmentLog(folder / "log") as log:
         log.write_batch([("order.created", b"1"), ("order.paid", b"2")])

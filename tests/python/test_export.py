@@ -154,7 +154,7 @@ def test_wrong_types_are_said(logs: Path, tmp_path: Path) -> None:
         with pytest.raises(TypeError):
             export(wrong, tmp_path / "all.csv")
     scan = seglake.scan(path)
-    with pytest.raises(TypeError, match="path must be a path, a URI or a binary file object, not int"):
+    with pytest.raises(TypeError, match="destination must be a path, a URI or a binary file object, not int"):
         export(scan, 5)
     with pytest.raises(TypeError, match="damage must be a path or a URI, not int"):
         export(scan, tmp_path / "a.csv", damage=5)

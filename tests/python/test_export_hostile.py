@@ -160,7 +160,7 @@ def test_a_file_that_is_read_by_another_name(logs: Path, tmp_path: Path, link: s
     scan = seglake.scan(logs)
     with source.open("ab") as file:  # its size is another than when it was found
         file.write(bytes(100))
-    for written in ({"path": other}, {"path": tmp_path / "new.csv", "damage": other}):
+    for written in ({"destination": other}, {"destination": tmp_path / "new.csv", "damage": other}):
         with pytest.raises(ValueError, match=r"other\.csv: is among the files that are read"):
             seglake.export(
                 seglake.scan(logs, on_damage="skip") if "damage" in written else scan,

@@ -134,9 +134,9 @@ CASES: dict[str, tuple[str, Fields, st.SearchStrategy[list[Fields]]]] = {
     "tenant 1": ("tenant", {"options": {"version": 1}}, TENANT_RECORDS),
     "tenant 2": ("tenant", {"options": {"version": 2, "memory_bytes": 300}}, TENANT_RECORDS),
     "chunked": ("chunked", {"options": {"chunk_records": 3}}, CHUNKED_RECORDS),
-    "draft": ("oplog", {"dialect": "draft"}, st.lists(oplog(), max_size=10)),
-    "draft-1.1": ("oplog", {"dialect": "draft-1.1"}, st.lists(oplog(), max_size=10)),
-    "autobase": ("oplog", {"dialect": "autobase"}, st.lists(AUTOBASE, max_size=10)),
+    "draft": ("oplog", {"options": {"dialect": "draft"}}, st.lists(oplog(), max_size=10)),
+    "draft-1.1": ("oplog", {"options": {"dialect": "draft-1.1"}}, st.lists(oplog(), max_size=10)),
+    "autobase": ("oplog", {"options": {"dialect": "autobase"}}, st.lists(AUTOBASE, max_size=10)),
 }
 
 
@@ -156,7 +156,7 @@ def test_what_is_written_is_read(case: str, data: st.DataObject, tmp_path: Path)
     format, options, records = CASES[case]
     written = data.draw(records)
     path = tmp_path / f"{uuid.uuid4().hex}.file"
-    reading = {name: options[name] for name in options if name == "dialect"}
+    reading = {name: options[name] for name in options if "dialect" in options.get("options", {})}
     with seglake.create(path, format=format, **options) as writer:
         ids = [writer.write(fields) for fields in written]
 
@@ -249,7 +249,7 @@ def test_converting_keeps_tenants_without_messages(tmp_path: Path) -> None:
         writer.write(partition=2, tenant="c")
     seglake.convert(path, other, options={"version": 1})
     assert seglake.open(other).tenants() == ["a", "b", "c"]
-    seglake.convert(path, other, filters=[("partition", "in", [1])], if_exists="overwrite")
+    seglake.convert(seglake.open(path, filters=[("partition", "in", [1])]), other, if_exists="overwrite")
     assert seglake.open(other).tenants() == ["a", "b"]
     assert seglake.open(other).partitions() == [1]
 
@@ -268,8 +268,8 @@ def test_options_of_other_formats_are_refused(format: str, tmp_path: Path) -> No
     foreign: list[Fields] = [
         {"options": {"version": 2}},
         {"options": {"trailer": True}},
-        {"dialect": "draft"},
-        {"preallocate": 9},
+        {"options": {"dialect": "draft"}},
+        {"options": {"preallocate": 9}},
         {"zero_torn_tail": True},
         {"options": {"level": 3}},
         {"options": {"memory_bytes": 9}},
@@ -287,8 +287,10 @@ def test_options_of_other_formats_are_refused(format: str, tmp_path: Path) -> No
             refused += 1
     assert refused >= 5
     if format != "oplog":
-        with pytest.raises(ValueError, match="dialect"):
-            seglake.open(b"", format=format, dialect="draft")
+        with pytest.raises(
+            ValueError, match=f"dialect does not concern {format} files: options of reading them here are "
+        ):
+            seglake.open(b"", format=format, options={"dialect": "draft"})
 
 
 @pytest.mark.parametrize("format", ["sealed", "tenant"])
@@ -417,7 +419,7 @@ def test_sealing_carries_checksums_over(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::seglake.exceptions.DamageWarning")
 def test_a_record_tells_what_is_wrong_with_it(vectors: Path) -> None:
     path = vectors / "autobase" / "dangling.oplog"
-    with seglake.open(path, dialect="draft-1.1", on_damage="skip") as reader:
+    with seglake.open(path, options={"dialect": "draft-1.1"}, on_damage="skip") as reader:
         records = list(reader)
         causes = {span.start: span.cause for span in reader.ledger() if span.kind == "record"}
         bad = next(record for record in records if causes[record.position] is not None)
@@ -451,9 +453,9 @@ def test_a_conversion_that_loses_columns_names_them(tmp_path: Path) -> None:
     assert not (tmp_path / "a.tenant").exists()
 
 
-# What has an argument of its own; all else is in `limits` and `options`.
-OPENS = {"key", "dialect", "index"}
-CREATES = {"key", "dialect", "if_exists", "preallocate", "zero_torn_tail"}
+# What has an argument of its own; all else is in `options`.
+OPENS = {"key"}
+CREATES = {"key", "if_exists", "zero_torn_tail"}
 
 
 def some_value(option: seglake.types.FormatOption) -> Any:
@@ -463,16 +465,16 @@ def some_value(option: seglake.types.FormatOption) -> Any:
 
 
 def all_options(which: str) -> dict[str, seglake.types.FormatOption]:
-    return {name: option for own in seglake.formats().values() for name, option in getattr(own, which).items()}
+    return {name: option for own in seglake.formats() for name, option in getattr(own, which).items()}
 
 
-@pytest.mark.parametrize("name", seglake.formats())
+@pytest.mark.parametrize("name", seglake.formats().names)
 def test_what_formats_says_is_what_reading_and_writing_do(tmp_path: Path, name: str) -> None:
     own = seglake.formats()[name]
     assert own.name == name
 
     def opened(option: seglake.types.FormatOption, value: Any) -> None:
-        given = {option.name: value} if option.name in OPENS else {"limits": {option.name: value}}
+        given = {option.name: value} if option.name in OPENS else {"options": {option.name: value}}
         seglake.open(b"", format=name, on_damage="skip", **given).close()
 
     for option in all_options("open_options").values():
@@ -486,7 +488,7 @@ def test_what_formats_says_is_what_reading_and_writing_do(tmp_path: Path, name: 
     def created(option: seglake.types.FormatOption, value: Any) -> seglake.Writer:
         given = {option.name: value} if option.name in CREATES else {"options": {option.name: value}}
         if option.name == "preallocate":
-            given = {option.name: 4096}
+            given = {"options": {option.name: 4096}}
         return seglake.create(tmp_path / f"{option.name}.{own.extension}", format=name, **given)
 
     for option in all_options("create_options").values():
@@ -501,12 +503,12 @@ def test_what_formats_says_is_what_reading_and_writing_do(tmp_path: Path, name: 
                 created(option, some_value(option))
 
 
-@pytest.mark.parametrize("name", seglake.formats())
+@pytest.mark.parametrize("name", seglake.formats().names)
 def test_options_of_formats_are_within_their_bounds(tmp_path: Path, name: str) -> None:
     own = seglake.formats()[name]
     for option in own.create_options.values():
         assert option.about and option.kind in ("flag", "number", "bytes", "name", "key")
-        if option.name in CREATES or option.kind == "flag":
+        if option.name in CREATES or option.kind in ("flag", "name"):
             continue
         assert option.minimum is not None and option.maximum is not None
         wrong: list[tuple[Any, str]] = [(option.minimum - 1, "expected"), (True, "expected a number")]
@@ -522,27 +524,27 @@ def test_options_of_formats_are_within_their_bounds(tmp_path: Path, name: str) -
             seglake.create(tmp_path / "new", format=name, if_exists=name_)
     with pytest.raises(ValueError, match="nonsense does not concern"):
         seglake.create(tmp_path / "new", format=name, options={"nonsense": 1})
-    for argument in ("key", "dialect", "if_exists"):
+    for argument in ("key", "if_exists"):
         with pytest.raises(ValueError, match=f"{argument} is an argument of its own"):
             seglake.create(tmp_path / "new", format=name, options={argument: "append"})
-    with pytest.raises(ValueError, match='limits has no "nonsense": there are record_bytes, batch_bytes, '):
-        seglake.open(b"", format=name, limits={"nonsense": 1})
+    with pytest.raises(ValueError, match='there is no option "nonsense" here: there are record_bytes, batch_bytes'):
+        seglake.open(b"", format=name, options={"nonsense": 1})
     with pytest.raises(ValueError, match="record_bytes is at least 1"):
-        seglake.open(b"", format=name, limits={"record_bytes": 0})
-    with pytest.raises(ValueError, match='limits has no "record_bytes"'):
-        seglake.verify(b"", format=name, limits={"record_bytes": 1})
+        seglake.open(b"", format=name, options={"record_bytes": 0})
+    with pytest.raises(ValueError, match='there is no option "record_bytes" here'):
+        seglake.verify(b"", format=name, options={"record_bytes": 1})
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("dialect", [None, "draft", "draft-1.1", "autobase"])
 def test_columns_of_formats_are_those_of_readers(dialect: Any) -> None:
-    for own in seglake.formats(dialect=dialect).values():
-        given = {"dialect": dialect} if dialect is not None and "dialect" in own.open_options else {}
+    for own in seglake.formats(options={"dialect": dialect}):
+        given: Any = {"options": {"dialect": dialect}} if "dialect" in own.open_options else {}
         with seglake.open(b"", format=own.name, on_damage="skip", **given) as reader:
             assert reader.schema.names == [column.name for column in own.columns]
         assert set(own.identifier) <= {"position", *(column.name for column in own.columns)}
     with pytest.raises(ValueError, match="nonsense"):
-        seglake.formats(dialect="nonsense")  # type: ignore[arg-type]
+        seglake.formats(options={"dialect": "nonsense"})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", EXTENSIONS)

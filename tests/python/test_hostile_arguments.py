@@ -19,13 +19,24 @@ import seglake
 
 FORMATS = ("active", "sealed", "tenant", "chunked", "oplog", "tfrecord")
 OF_READING = (
-    *("format", "dialect", "index", "key", "on_damage", "filters", "columns", "batch_size", "limits", "uuid_type"),
-    *("memory_map", "copy", "threads", "prune", "part", "filesystem"),
+    *("format", "key", "on_damage", "filters", "columns", "options", "uuid_type"),
+    *("memory_map", "threads", "prune", "filesystem"),
 )
-OF_WRITING = (*("key", "if_exists", "zero_torn_tail", "preallocate", "dialect", "options"),)
-OPTIONS = ("trailer", "version", "chunk_bytes", "chunk_records", "level", "index", "memory_bytes", "key", "dialect")
-LIMITS = ("record_bytes", "batch_bytes", "chunk_bytes", "lookup_table_bytes")
-OF_CONVERTING = (*("to", "drop", "set", "options", "format", "on_damage", "filters", "limits", "filesystem"),)
+OF_WRITING = (*("key", "if_exists", "zero_torn_tail", "options"),)
+OPTIONS = (
+    "trailer",
+    "version",
+    "chunk_bytes",
+    "chunk_records",
+    "level",
+    "index",
+    "memory_bytes",
+    "key",
+    "dialect",
+    "preallocate",
+)
+OF_OPENING = ("dialect", "index", "record_bytes", "batch_bytes", "chunk_bytes", "lookup_table_bytes")
+OF_CONVERTING = (*("to", "drop", "set", "options", "if_exists", "progress"),)
 OF_RECORDS = (
     *("uuid", "type", "value", "partition", "tenant", "index", "timestamp", "timestamp_us", "offset", "version"),
     *("checkpointer", "checkpoint", "clock", "abi", "batch", "keys", "digest", "trace", "extra", "optimistic"),
@@ -100,8 +111,8 @@ def integers(name: str, number: Any) -> Iterator[Callable[[], Any]]:
     """Calls that take an integer as the argument of this name."""
     given: dict[str, Any] = {name: number}
     if name == "batch_size":
-        yield lambda: seglake.open("sample.active", **given)
-        yield lambda: seglake.incremental.resume("sample.active", None, **given)
+        yield lambda: seglake.open("sample.active").batches(**given)
+        yield lambda: seglake.incremental.resume("sample.active", None).batches(**given)
         with seglake.SegmentLog("log") as log:
             yield lambda: log.batches(**given)
     elif name == "threads":
@@ -112,8 +123,6 @@ def integers(name: str, number: Any) -> Iterator[Callable[[], Any]]:
         yield lambda: seglake.incremental.identity("sample.active", **given)
     elif name == "explain":
         yield lambda: seglake.verify("sample.active", **given)
-    elif name == "preallocate":
-        yield lambda: seglake.create(fresh(), format="active", **given)
     elif name == "seq":
         yield lambda: seglake.oplog.decode(b"", **given)
     elif name in ("segment_bytes", "retention bytes"):
@@ -133,7 +142,7 @@ def integers(name: str, number: Any) -> Iterator[Callable[[], Any]]:
 
 
 INTEGERS = (
-    *("batch_size", "threads", "size", "explain", "preallocate", "seq", "segment_bytes", "retention bytes"),
+    *("batch_size", "threads", "size", "explain", "seq", "segment_bytes", "retention bytes"),
     *("partition", "position", "start", "end", "max_bytes", "rows"),
 )
 
@@ -202,11 +211,11 @@ def test_of_options(name: str, value: Any, format: Any) -> None:
 
 
 @short
-@given(name=st.sampled_from(LIMITS) | texts, value=anything)
-def test_of_limits(name: str, value: Any) -> None:
+@given(name=st.sampled_from(OF_OPENING) | texts, value=anything)
+def test_of_options_of_reading(name: str, value: Any) -> None:
     for file in files():
         for function in (seglake.open, seglake.verify):
-            attempt(lambda file=file, function=function: function(file, limits={name: value}))
+            attempt(lambda file=file, function=function: function(file, options={name: value}))
 
 
 @short

@@ -177,9 +177,11 @@ def test_oplogs_of_one_dialect_are_in_a_table(tmp_path: Path, kind: Any) -> None
     folder.mkdir()
     for name, path in zip("ab", sorted((VECTORS / "oplog").glob("*.bin")), strict=False):
         (folder / f"{name}.oplog").write_bytes(path.read_bytes())
-    seglake.ingest(folder / "a.oplog", tmp_path / "lake", table=kind, format="oplog", dialect="draft")
+    seglake.ingest(folder / "a.oplog", tmp_path / "lake", table=kind, format="oplog", options={"dialect": "draft"})
     with pytest.raises(IngestError, match=r"its records have other columns than those of dialect autobase: draft"):
-        seglake.ingest(folder / "b.oplog", tmp_path / "lake", table=kind, format="oplog", dialect="autobase")
+        seglake.ingest(
+            folder / "b.oplog", tmp_path / "lake", table=kind, format="oplog", options={"dialect": "autobase"}
+        )
 
 
 # Forks, and dies in front of the n-th step of each fork that changes something that others see.

@@ -234,7 +234,7 @@ def append_foreign(kind: Kind, file: DataFile) -> None:
 def test_tables_take_the_columns_of_all_formats(tmp_path: Path, format: str, dialect: Any) -> None:
     catalog = SqlCatalog("seglake", uri=f"sqlite:///{tmp_path / 'catalog.db'}", warehouse=tmp_path.as_uri())
     schemas = {
-        "records": records_schema(format, IngestOptions.of(dialect=dialect)),
+        "records": records_schema(format, IngestOptions.of(options={"dialect": dialect})),
         "damage": DAMAGE_SCHEMA,
         "files": FILES_SCHEMA,
         "runs": RUNS_SCHEMA,

@@ -68,7 +68,7 @@ def test_a_folder_of_a_log_is_its_records_each_once(path: Path) -> None:
     paid = seglake.scan(path, filters=[("type", "==", "order.paid")], include_file_paths="file")
     assert paid.count_rows() == 15
     assert set(paid.to_table()["file"].to_pylist()) == set(map(str, segments(path)))
-    assert list(scan.damage()) == []
+    assert list(scan.find_damage()) == []
     pl = pytest.importorskip("polars")
     assert scan.to_polars().filter(pl.col("type") == "order.paid").select("value").collect().height == 15
 
@@ -89,7 +89,7 @@ def test_what_is_not_synced_yet_is_not_read_and_is_no_damage(path: Path) -> None
         file.truncate(last.position + 20)
     scan = seglake.scan(path)
     assert values(scan) == list(range(30))
-    assert list(scan.damage()) == []
+    assert list(scan.find_damage()) == []
     assert values(seglake.scan(path, on_damage="skip")) == list(range(30))
     done = run("verify", path)
     assert (done.status, "damaged" in done.out) == (1, False)  # as no writer has it open
@@ -154,7 +154,7 @@ def test_damage_in_front_of_the_mark_is_damage(path: Path) -> None:
     skipped = seglake.scan(path, on_damage="skip")
     with pytest.warns(seglake.exceptions.DamageWarning):
         assert values(skipped) == [*range(20), *range(21, 30)]
-    assert len(list(skipped.damage())) == 1
+    assert len(list(skipped.find_damage())) == 1
     assert run("verify", path).status == 1
 
 
@@ -192,7 +192,7 @@ def test_what_the_mark_says_and_the_file_lacks_is_damage(path: Path, how: str) -
     with pytest.warns(seglake.exceptions.DamageWarning):
         kept = values(skipped)
     assert kept == list(range(20 if how == "gone to zero" else 28))
-    [lost] = skipped.damage()
+    [lost] = skipped.find_damage()
     assert (lost.start, lost.end, lost.kind) == (raised.value.byte_offset, size, "corrupt")
     assert lost.cause == cause
     done = run("verify", "--json", path)
@@ -251,7 +251,7 @@ def test_a_frozen_segment_gives_what_is_valid_and_is_read_up_to_where_it_was_syn
     scan = seglake.scan(path)
     expected = [*range(30), 1000, 1001, 1003, 1004, 50, 51]
     assert values(scan) == expected == [int(record.value) for record in SegmentLog(path, readonly=True)]
-    assert list(scan.damage()) == []
+    assert list(scan.find_damage()) == []
     # What is damaged after that is told, but is no damage.
     report = alike(path, 0)[-2]
     assert report["log"]["is_frozen"]
@@ -268,7 +268,7 @@ def test_a_frozen_segment_gives_what_is_valid_and_is_read_up_to_where_it_was_syn
         file.write(b"\xff")
     with pytest.raises(seglake.DamageError):
         scan.count_rows()
-    assert len(list(scan.damage())) == 1
+    assert len(list(scan.find_damage())) == 1
     alike(path, 1)
 
 
@@ -370,7 +370,7 @@ def test_logs_and_files_below_a_folder_are_read_together(path: Path, tmp_path: P
         segment.write(type="a", value=b"78")
     for sources in ([tmp_path / "plain.active", tmp_path / "one.sealed"], [tmp_path]):
         assert {77, 78} <= set(values(seglake.scan(sources)))
-    assert seglake.scan(sources, limits={"batch_bytes": 1000}).count_rows() == seglake.scan(sources).count_rows()
+    assert seglake.scan(sources, options={"batch_bytes": 1000}).count_rows() == seglake.scan(sources).count_rows()
     # What is sealed has the same records as its source.
     seglake.seal(tmp_path / "plain.active", tmp_path / "plain-1.active.sealed")
     with pytest.raises(seglake.FormatError, match="none begins as another one"):

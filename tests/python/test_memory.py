@@ -79,7 +79,7 @@ MANY = {
     # Whatever is read ahead of who takes it waits for that.
     "slowly": "for number, _ in enumerate(scan.batches()): number < 40 and time.sleep(0.02)",
     "count": "scan.count_rows()",
-    "damage": "for _ in scan.damage(): pass",
+    "damage": "for _ in scan.find_damage(): pass",
     "arrow": "seglake.export(scan, NOWHERE, to='arrow', compression='none')",
     "polars": "scan.to_polars().select(polars.col('value').bin.size().sum()).collect()",
 }

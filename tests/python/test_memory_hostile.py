@@ -94,7 +94,7 @@ def test_a_bomb_stops_at_the_limit(folder: Path) -> None:
     assert bomb.stat().st_size < 64 << 10
     refused = """
 try:
-    seglake.verify(path, limits={"chunk_bytes": 8 << 20}, **how)
+    seglake.verify(path, options={"chunk_bytes": 8 << 20}, **how)
     raise SystemExit("it was not refused")
 except seglake.exceptions.LimitError as error:
     assert error.option == "chunk_bytes", error

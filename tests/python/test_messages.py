@@ -109,8 +109,6 @@ def test_sidecars_that_are_none(folder: Path) -> None:
             seglake.open(path, sidecar=wrong)  # pyright: ignore[reportArgumentType]
     with pytest.raises(FileNotFoundError, match="cannot open the parity sidecar"):
         seglake.open(path, sidecar="none")
-    with pytest.raises(ValueError, match=r"^sidecar='a\.par': it is \"auto\" or None here"):
-        seglake.scan(path, sidecar="a.par")  # pyright: ignore[reportArgumentType]
 
 
 def test_a_scan_says_how_to_leave_out_what_is_not_a_segment(folder: Path) -> None:

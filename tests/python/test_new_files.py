@@ -330,13 +330,14 @@ def test_a_log_that_is_begun_does_not_follow_a_link(folder: Path) -> None:
 
 
 REWRITERS: dict[str, Callable[[Path, Path], object]] = {
-    "convert": lambda source, new: seglake.convert(source, new, to="active", on_damage="skip", if_exists="overwrite"),
+    "convert": lambda source, new: seglake.convert(
+        seglake.open(source, on_damage="skip"), new, to="active", if_exists="overwrite"
+    ),
     "seal": lambda source, new: seglake.seal(source, new, on_damage="skip", if_exists="overwrite"),
     "recover": lambda source, new: seglake.recover(source, new, if_exists="overwrite"),
     "export": lambda source, new: seglake.export(
         seglake.scan(source, on_damage="skip"), new, to="parquet", if_exists="overwrite"
     ),
-    "repair": lambda source, new: seglake.repair(source, destination=new, if_exists="overwrite"),
 }
 
 

@@ -383,7 +383,7 @@ def test_every_damage_is_drawn(damage: Damage, request: pytest.FixtureRequest) -
 def compare(data: bytes, dialect: str) -> None:
     """Fails where the library reads `data` otherwise than the rules."""
     expected = read(data, dialect)
-    options: dict[str, Any] = {"format": "oplog", "dialect": dialect}
+    options: dict[str, Any] = {"format": "oplog", "options": {"dialect": dialect}}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", seglake.exceptions.DamageWarning)
         reader = seglake.open(data, on_damage="skip", **options)

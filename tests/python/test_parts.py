@@ -59,8 +59,11 @@ def damage(path: Path) -> None:
     path.write_bytes(data)
 
 
-def rows(path: Path, **options: Any) -> tuple[pa.Table, list[seglake.Span]]:
-    with seglake.open(path, format=format_of(path), on_damage="skip", **options) as reader:
+def rows(
+    path: Path, part: seglake.incremental.Part | None = None, **options: Any
+) -> tuple[pa.Table, list[seglake.Span]]:
+    with seglake.open(path, format=format_of(path), on_damage="skip", **options) as whole:
+        reader = whole if part is None else whole.part(part)
         batches = reader.batches()
         read = [(pa.record_batch(cast("Any", batch)), batch.damage) for batch in batches]
         schema = pa.schema(cast("Any", reader.schema))
@@ -79,7 +82,7 @@ def test_parts_together_are_the_whole(path: Path, damaged: bool) -> None:
             assert len(parts) > 3
             assert sum(part.nbytes for part in parts) <= reader.nbytes
     whole, spans = rows(path)
-    read = [rows(path, part=part) for part in parts]
+    read = [rows(path, part) for part in parts]
     assert pa.concat_tables([table for table, _ in read]).combine_chunks() == whole.combine_chunks()
     assert sorted(span for _, own in read for span in own) == sorted(spans)
     assert bool(spans) == (damaged and format_of(path) != "oplog")  # which has no checksums
@@ -91,7 +94,7 @@ def test_records_of_a_part_one_by_one(path: Path) -> None:
     with seglake.open(path, **options) as reader:
         parts = reader.split(5000)
         positions = [record.position for record in reader]
-    found = [record.position for part in parts for record in seglake.open(path, part=part, **options)]
+    found = [record.position for part in parts for record in seglake.open(path, **options).part(part)]
     assert found == positions
 
 
@@ -103,7 +106,7 @@ def test_parts_and_their_readers_are_pickled(path: Path) -> None:
     assert hash(again) == hash(part)
     assert again == seglake.incremental.Part.from_json(part.to_json())
     assert part.to_json() in repr(part)
-    with seglake.open(path, format=format_of(path), part=part) as reader:
+    with seglake.open(path, format=format_of(path)).part(part) as reader:
         other = pickle.loads(pickle.dumps(reader))
         assert [record.position for record in other] == [record.position for record in reader]
 
@@ -127,7 +130,7 @@ def test_strict_reading_of_a_part_raises_its_own_damage(format: str, tmp_path: P
             list(reader.batches())
     raised: list[int | None] = []
     for part in parts:
-        with seglake.open(path, format=cast("Any", format), part=part) as reader:
+        with seglake.open(path, format=cast("Any", format)).part(part) as reader:
             try:
                 list(reader.batches())
             except seglake.DamageError as error:
@@ -145,7 +148,7 @@ def test_a_part_of_another_file_is_refused(format: str, tmp_path: Path) -> None:
     with path.open("ab") as file:
         file.write(b"more")
     with (
-        seglake.open(path, format=cast("Any", format), part=part) as reader,
+        seglake.open(path, format=cast("Any", format)).part(part) as reader,
         pytest.raises(ValueError, match="file: this is a part of another file, or the file has changed"),
     ):
         list(reader.batches())
@@ -171,7 +174,7 @@ def test_a_sealed_file_is_split_without_its_key_and_not_without_its_trailer(tmp_
     with seglake.open(tmp_path / "keyed", format="sealed", key=key) as reader:
         assert reader.split(5000) == parts
         whole = [record.uuid for record in reader]
-    read = [seglake.open(tmp_path / "keyed", format="sealed", key=key, part=part) for part in parts]
+    read = [seglake.open(tmp_path / "keyed", format="sealed", key=key).part(part) for part in parts]
     assert [record.uuid for reader in read for record in reader] == whole
     write(tmp_path / "plain", "sealed", options={"trailer": False})
     with seglake.open(tmp_path / "plain", format="sealed") as reader:
@@ -184,7 +187,7 @@ def test_under_a_wrong_key_one_part_says_so(tmp_path: Path) -> None:
     write(path, "sealed", key=bytes(range(32)))
     with seglake.open(path, on_damage="skip") as reader:
         parts = reader.split(5000)
-    read = [rows(path, part=part) for part in parts]
+    read = [rows(path, part) for part in parts]
     assert [table.num_rows for table, _ in read] == [0] * len(parts)
     assert [span for _, own in read for span in own] == rows(path)[1]
 
@@ -193,12 +196,12 @@ def test_under_a_wrong_key_one_part_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize("threads", [2, None])
 def test_threads_give_the_rows_of_one(path: Path, threads: int | None) -> None:
     damage(path)
-    whole, spans = rows(path, limits={"batch_bytes": 3000})
-    table, own = rows(path, limits={"batch_bytes": 3000}, threads=threads)
+    whole, spans = rows(path, options={"batch_bytes": 3000})
+    table, own = rows(path, options={"batch_bytes": 3000}, threads=threads)
     assert table.combine_chunks() == whole.combine_chunks()
     assert sorted(own) == sorted(spans)
     with seglake.open(
-        path, format=format_of(path), on_damage="skip", limits={"batch_bytes": 3000}, threads=threads
+        path, format=format_of(path), on_damage="skip", options={"batch_bytes": 3000}, threads=threads
     ) as reader:
         again = pickle.loads(pickle.dumps(reader))
         assert pa.RecordBatchReader.from_stream(again).read_all().combine_chunks() == whole.combine_chunks()
@@ -217,7 +220,7 @@ def test_threads_raise_what_one_raises(format: str, tmp_path: Path) -> None:
     raised: list[str] = []
     for threads in (1, 3):
         with (
-            seglake.open(path, format=cast("Any", format), limits={"batch_bytes": 3000}, threads=threads) as reader,
+            seglake.open(path, format=cast("Any", format), options={"batch_bytes": 3000}, threads=threads) as reader,
             pytest.raises(seglake.DamageError) as error,
         ):
             list(reader.batches())
@@ -232,7 +235,7 @@ def test_threads_read_file_objects(tmp_path: Path) -> None:
     write(path, "sealed")
     with (
         path.open("rb") as file,
-        seglake.open(file, format="sealed", limits={"batch_bytes": 3000}, threads=3) as reader,
+        seglake.open(file, format="sealed", options={"batch_bytes": 3000}, threads=3) as reader,
     ):
         assert sum(batch.num_rows for batch in reader.batches()) == RECORDS
         next(reader.batches())  # and leaves the rest
@@ -294,7 +297,7 @@ def test_what_a_file_object_raises_ends_threads_that_verify(format: Any, large: 
             return super().read(size)
 
     with Failing(path) as file:
-        assert seglake.verify(file, format=format).records
+        assert seglake.verify(file, format=format, threads=1).records
         with pytest.raises(OSError, match="in a thread") as error:
             seglake.verify(file, format=format, threads=2)
     assert isinstance(error.value.__cause__, ZeroDivisionError)

@@ -46,7 +46,7 @@ def test_an_unfinished_record_is_pending_while_its_writer_is_there(tmp_path: Pat
             == 9
         )
         assert list(seglake.open(path).ledger())[-1][:3] == (whole, whole + 40, "pending")
-        assert list(seglake.scan(path).damage()) == []
+        assert list(seglake.scan(path).find_damage()) == []
         done = run("verify", path)
         assert (done.status, "40" in done.out) == (0, True)
         assert run("cat", path).status == 0

@@ -69,7 +69,9 @@ def test_a_time_that_no_calendar_has_and_a_type_that_is_no_text(tmp_path: Path) 
 
 @pytest.mark.filterwarnings("ignore::seglake.exceptions.DamageWarning")
 def test_the_cause_of_a_record(vectors: Path) -> None:
-    records = list(seglake.open(vectors / "autobase" / "dangling.oplog", dialect="draft-1.1", on_damage="skip"))
+    records = list(
+        seglake.open(vectors / "autobase" / "dangling.oplog", options={"dialect": "draft-1.1"}, on_damage="skip")
+    )
     assert {record.cause for record in records} == {None, "dangling_reference"}
     for record in records:
         assert [again.cause for again in copies(record)] == [record.cause] * 3

@@ -115,7 +115,6 @@ def test_a_repair_may_go_elsewhere(tmp_path: Path) -> None:
     assert seglake.repair(new).outcome == "sound"
     with pytest.raises(FileExistsError):
         seglake.repair(path, destination=new)
-    seglake.repair(path, destination=new, if_exists="overwrite")
 
 
 def test_what_to_do_about_damage_is_what_the_command_can_do(tmp_path: Path) -> None:

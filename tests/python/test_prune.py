@@ -32,9 +32,12 @@ LIES = "tenant/toc_disagrees_tenant"
 Fields = dict[str, Any]
 
 
-def read(source: Any, **options: Any) -> tuple[list[Fields], seglake.Report]:
+def read(
+    source: Any, part: seglake.incremental.Part | None = None, **options: Any
+) -> tuple[list[Fields], seglake.Report]:
     """The records of a pass, and its report."""
-    with seglake.open(source, on_damage="skip", **arguments(options)) as reader:
+    with seglake.open(source, on_damage="skip", **arguments(options)) as whole:
+        reader = whole if part is None else whole.part(part)
         found = [record.to_dict() | {"position": record.position} for record in reader]
         return found, reader.report
 
@@ -154,7 +157,7 @@ def check(source: Any, wanted: Fields, **options: Any) -> None:
 @given(data=st.data())
 def test_pruning_golden_files_gives_what_choosing_does(data: st.DataObject) -> None:
     case: Case = GOLDEN[data.draw(st.sampled_from(sorted(GOLDEN.keys() - {LIES})))]
-    index = {"index": case.index or False} if case.format == "chunked" else {}
+    index = {"options": {"index": case.index or False}} if case.format == "chunked" else {}
     options = {**case.options, **index}
     wanted = data.draw(choices(case.format, read(case.path, **options)[0]))
     check(case.path, wanted, **options)
@@ -243,7 +246,7 @@ def test_parts_give_together_what_choosing_does(data: st.DataObject, name: str) 
         parts = reader.split(data.draw(st.integers(1, 700)))
     found: list[Fields] = []
     for part in parts:
-        some, report = read(content, format=name, part=part, prune=True, **wanted)
+        some, report = read(content, part, format=name, prune=True, **wanted)
         found += some
         assert all(
             any(own.start <= span.start and span.end <= own.end for own in whole.damage) for span in report.damage
@@ -289,11 +292,12 @@ def large(name: str) -> bytes:
     )
 
 
-def cost(content: bytes, format: str, **options: Any) -> tuple[int, int]:
+def cost(content: bytes, format: str, part: seglake.incremental.Part | None = None, **options: Any) -> tuple[int, int]:
     """How many bytes are read, and how many records that gives."""
     file = Counting(content)
     kwargs: Any = {"format": format, "on_damage": "raise", "prune": True, **arguments(options)}
-    with seglake.open(cast("BinaryIO", file), **kwargs) as reader:
+    with seglake.open(cast("BinaryIO", file), **kwargs) as whole:
+        reader = whole if part is None else whole.part(part)
         records = sum(batch.num_rows for batch in reader.batches())
         assert reader.report.nbytes <= file.bytes
     return file.bytes, records
@@ -341,14 +345,16 @@ def test_of_a_chunked_file_only_headers_and_the_chunks_are_read(tmp_path: Path) 
     chunk = len(content) // (RECORDS // 50)
     headers = 40 * RECORDS // 50
     for first in (10, 2311, 10 + RECORDS * 7 // 6 - 13):
-        bytes_read, records = cost(content, "chunked", index=False, start_offset=first, end_offset=first + 12)
+        bytes_read, records = cost(
+            content, "chunked", options={"index": False}, start_offset=first, end_offset=first + 12
+        )
         assert records == sum(first <= 10 + number + number // 6 < first + 12 for number in range(RECORDS))
         assert bytes_read <= headers + 4 * chunk + WINDOW
     path = tmp_path / "log.chunks"
     path.write_bytes(content)
     seglake.index(path)
     index = path.with_suffix(".index").read_bytes()
-    bytes_read, records = cost(content, "chunked", index=index, start_offset=2310, end_offset=2317)
+    bytes_read, records = cost(content, "chunked", options={"index": index}, start_offset=2310, end_offset=2317)
     assert (records, bytes_read < headers + 4 * chunk + WINDOW) == (6, True)
 
 
@@ -367,7 +373,7 @@ def test_of_a_part_no_more_is_read_than_wanted_records_can_be_in(name: str, want
         parts = reader.split(len(content) // 4)
         expected = sum(1 for _ in reader.range(arguments(wanted)["filters"]))
     assert len(parts) > 3
-    costs = [cost(content, name, part=part, **wanted) for part in parts]
+    costs = [cost(content, name, part, **wanted) for part in parts]
     assert sum(records for _, records in costs) == expected > 0
     # A part begins with the record in front of it, which takes a window, and so do records and entries.
     assert sum(bytes_read for bytes_read, _ in costs) < len(parts) * front + len(content) // 3
@@ -433,7 +439,7 @@ def test_damage_is_met_where_it_is_read_and_only_there() -> None:
     for name, wanted in (
         ("sealed", {"since": moment(2000), "until": moment(2010)}),
         ("tenant", {"partitions": [200]}),
-        ("chunked", {"start_offset": 2310, "end_offset": 2320, "index": False}),
+        ("chunked", {"start_offset": 2310, "end_offset": 2320, "options": {"index": False}}),
     ):
         format = WRITTEN[name][0]
         content = bytearray(large(name))

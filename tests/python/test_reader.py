@@ -127,28 +127,28 @@ def test_columns(segment: Path) -> None:
 
 
 def test_batches_are_bounded(segment: Path) -> None:
-    assert [batch.num_rows for batch in seglake.open(segment, batch_size=4).batches()] == [4, 4, 2]
-    assert [batch.value_bytes for batch in seglake.open(segment, limits={"batch_bytes": 3}).batches()] == [3, 3, 3, 1]
+    assert [batch.num_rows for batch in seglake.open(segment).batches(4)] == [4, 4, 2]
+    assert [batch.value_bytes for batch in seglake.open(segment, options={"batch_bytes": 3}).batches()] == [3, 3, 3, 1]
     with pytest.raises(ValueError, match="batch_size"):
-        seglake.open(segment, batch_size=0)
+        seglake.open(segment).batches(batch_size=0)
 
 
 def test_batches_made_ahead_are_the_same(damaged: Path) -> None:
     def read(reader: seglake.Reader, ahead: bool) -> tuple[list[Any], int]:
-        batches = reader.batches(warn=False, ahead=ahead)
+        batches = reader.batches(3, warn=False, ahead=ahead)
         found = [(pa.record_batch(batch).to_pylist(), batch.damage) for batch in batches]
         return found, batches.report.records
 
-    with seglake.open(damaged, on_damage="skip", batch_size=3) as reader:
+    with seglake.open(damaged, on_damage="skip") as reader:
         again = pickle.loads(pickle.dumps(reader))
         assert read(reader, ahead=True) == read(reader, ahead=False) == read(again, ahead=True)
-    with seglake.open(io.BytesIO(damaged.read_bytes()), on_damage="skip", batch_size=1) as reader:
-        batches = reader.batches(ahead=True)
+    with seglake.open(io.BytesIO(damaged.read_bytes()), on_damage="skip") as reader:
+        batches = reader.batches(1, ahead=True)
         assert next(batches).num_rows == 1
         del batches  # while the thread reads from a Python object
         assert read(reader, ahead=True) == read(reader, ahead=False)
-    with seglake.open(damaged, batch_size=3) as reader:
-        batches = reader.batches(ahead=True)
+    with seglake.open(damaged) as reader:
+        batches = reader.batches(3, ahead=True)
         with pytest.raises(seglake.DamageError):
             list(batches)
         assert list(batches) == []
@@ -357,18 +357,18 @@ def test_errors_have_fields(segment: Path, damaged: Path, tmp_path: Path) -> Non
     )
     assert str(unknown.value) == f"{unknown.value.reason}: {unknown.value.next}"
     with pytest.raises(seglake.exceptions.LimitError) as limit:
-        list(seglake.open(segment, limits={"record_bytes": 10}))
+        list(seglake.open(segment, options={"record_bytes": 10}))
     assert (limit.value.path, limit.value.option) == (str(segment), "record_bytes")
     with pytest.raises(seglake.exceptions.ColumnsError) as columns:
         seglake.convert(segment, tmp_path / "new.chunks")
     assert (columns.value.lost, columns.value.missing, columns.value.path) == (["uuid", "type"], [], None)
 
 
-def test_limits_and_options_are_dicts(tmp_path: Path) -> None:
+def test_options_are_dicts(tmp_path: Path) -> None:
     given: Any = ["record_bytes"]
     for call in (seglake.open, seglake.verify):
-        with pytest.raises(TypeError, match="limits must be a dict, not list"):
-            call(b"", limits=given)
+        with pytest.raises(TypeError, match="options must be a dict, not list"):
+            call(b"", options=given)
     with pytest.raises(TypeError, match="options must be a dict, not list"):
         seglake.create(tmp_path / "new", format="sealed", options=given)
 
@@ -383,7 +383,7 @@ def test_columns_that_a_record_does_not_have(segment: Path) -> None:
 
 def test_every_column_is_an_attribute_with_a_docstring() -> None:
     dialects: list[Any] = ["draft", "draft-1.1", "autobase"]
-    for format in (own for dialect in dialects for own in seglake.formats(dialect=dialect).values()):
+    for format in (own for dialect in dialects for own in seglake.formats(options={"dialect": dialect})):
         for column in format.columns:
             derived = {"timestamp": ["timestamp_us"], "text": [f"{column.name}_bytes"]}.get(column.kind, [])
             for name in (column.name, *derived):
@@ -408,10 +408,10 @@ def test_what_is_shown(segment: Path, vectors: Path, tmp_path: Path) -> None:
 
 def test_limits(segment: Path) -> None:
     with pytest.raises(seglake.exceptions.LimitError, match="record_bytes") as raised:
-        list(seglake.open(segment, limits={"record_bytes": 10}))
+        list(seglake.open(segment, options={"record_bytes": 10}))
     assert raised.value.option == "record_bytes"
     assert seglake.verify(segment).ok
-    assert pa.table(seglake.open(segment, limits={"record_bytes": 10}, columns=["uuid"])).num_rows == 10
+    assert pa.table(seglake.open(segment, options={"record_bytes": 10}, columns=["uuid"])).num_rows == 10
 
 
 def test_closing(segment: Path) -> None:
@@ -600,7 +600,7 @@ def test_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_tables(segment: Path) -> None:
-    with seglake.open(segment, columns=["value", "position"], batch_size=3) as reader:
+    with seglake.open(segment, columns=["value", "position"]) as reader:
         assert reader.to_table().equals(pa.table(reader))
         assert reader.report.records == 10
         for rows in (0, 1, 3, 4, 10, 11, 1 << 40):
@@ -650,7 +650,7 @@ def test_all_is_read_with_threads_and_interrupts(segment: Path, tmp_path: Path) 
             writer.write(type="t", value=b"%d" % number)
     one = seglake.open(path, columns=["value"]).to_table()
     assert one["value"].to_pylist() == [b"%d" % number for number in range(20_000)]
-    with seglake.open(path, columns=["value"], threads=3, batch_size=500) as reader:
+    with seglake.open(path, columns=["value"], threads=3, options={"batch_bytes": 2000}) as reader:
         assert reader.to_table().equals(one)
         assert reader.count_rows() == 20_000
 
@@ -669,8 +669,6 @@ def test_uuids_as_arrows_own_type(segment: Path) -> None:
     assert pl.DataFrame(reader)["uuid"].to_list() == [each.bytes for each in ids]
     found = pa.record_batch(reader.get_many(pa.array([each.bytes for each in ids[:2]], pa.binary(16))))
     assert found["uuid"].to_pylist() == ids[:2]
-    viewed = seglake.open(segment, memory_map=True, copy=False, uuid_type="arrow.uuid")
-    assert viewed.to_table()["uuid"].to_pylist() == ids
     again = pickle.loads(pickle.dumps(reader))
     assert again.to_table().equals(table)
     with pytest.raises(ValueError, match=r'uuid_type is "uuid", .* not "fixed"'):

@@ -32,7 +32,7 @@ SAMPLES: dict[str, dict[str, Any]] = {
     "tenant/typical_v1": {"format": "tenant"},
     "chunked/typical": {"format": "chunked"},
     "oplog/typical": {"format": "oplog"},
-    "oplog/typical_11": {"format": "oplog", "dialect": "draft-1.1"},
+    "oplog/typical_11": {"format": "oplog", "options": {"dialect": "draft-1.1"}},
 }
 
 
@@ -140,7 +140,7 @@ def test_whatever_is_damaged_can_be_put_back(
 def test_wrong_use(tmp_path: Path) -> None:
     new = tmp_path / "new"
     with pytest.raises(ValueError, match="dialect does not concern"):
-        seglake.recover(FLIPPED, new, format="active", dialect="draft")
+        seglake.recover(FLIPPED, new, format="active", options={"dialect": "draft"})
     with pytest.raises(seglake.FormatError):
         seglake.recover(b"what is this", new)
     with pytest.raises(FileNotFoundError):

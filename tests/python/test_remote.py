@@ -194,7 +194,10 @@ def test_the_index_beside_a_log_is_used_and_missed_by_one_request(store: ObjectS
         assert index is not None
         assert index.path == uri.replace(".chunks", ".index")
         assert index.ok
-    with store.counting() as made, seglake.open(uri, storage_options=storage_options, index=False) as reader:
+    with (
+        store.counting() as made,
+        seglake.open(uri, storage_options=storage_options, options={"index": False}) as reader,
+    ):
         assert reader.get(700) is not None
     assert not any(request.path.endswith(".index") for request in made)
 
@@ -309,7 +312,7 @@ def test_every_verb_reads_from_a_file_system(tmp_path: Path) -> None:
     path = write(tmp_path / "x.active", "active")
     source = put("x.active", path.read_bytes())
     assert seglake.seal(source, tmp_path / "x.sealed", filesystem=memory).records == 200
-    assert seglake.convert(source, tmp_path / "y.sealed", filesystem=memory).records == 200
+    assert seglake.convert(seglake.open(source, filesystem=memory), tmp_path / "y.sealed").records == 200
     assert (tmp_path / "y.sealed").read_bytes() == (tmp_path / "x.sealed").read_bytes()
 
     broken = damaged(path.read_bytes())
@@ -322,7 +325,7 @@ def test_every_verb_reads_from_a_file_system(tmp_path: Path) -> None:
     assert (tmp_path / "back.active").read_bytes() == broken
 
     log = put("x.chunked", write(tmp_path / "x.chunked", "chunked").read_bytes())
-    with pytest.raises(ValueError, match="its index cannot be written beside it: name a path"):
+    with pytest.raises(ValueError, match="its index cannot be written beside it: name a destination"):
         seglake.index(source=log, filesystem=memory)
     own = seglake.index(log, tmp_path / "own.index", filesystem=memory)
     assert own.ok

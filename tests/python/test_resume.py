@@ -80,7 +80,7 @@ def test_an_unfinished_record_is_damage_where_the_file_is_final(tmp_path: Path) 
     # A part of a checksum may end with zeros, which are nothing that waits.
     unfinished = whole[len(whole) // 3 * 2 : -3].rstrip(b"\0")
     assert (reader.count_rows(), reader.pending_bytes) == (2, len(unfinished))
-    assert list(reader.damage()) == []
+    assert reader.damage == []
     with pytest.raises(seglake.DamageError):
         seglake.incremental.resume(path, None, final=True).count_rows()
     final = seglake.incremental.resume(path, None, final=True, on_damage="skip")

@@ -76,7 +76,7 @@ def test_records_in_the_order_of_paths(logs: Path, threads: int) -> None:
 
 
 def test_what_is_read_of_folders(logs: Path) -> None:
-    assert len(seglake.scan(logs, recursive=False).files()) == 3
+    assert len(seglake.scan(logs / "*.chunks").files()) == 3
     assert len(seglake.scan(logs, glob="{0,1,5}.*").files()) == 3
     assert len(seglake.scan(logs / "*" / "[13].chunks").files()) == 2
     assert len(seglake.scan([logs / "0.chunks", logs, logs / "0.chunks"]).files()) == FILES
@@ -119,10 +119,10 @@ def test_damage_is_raised_in_its_place_or_skipped_and_told(logs: Path) -> None:
         assert seglake.scan(logs, on_damage="skip", threads=3).count_rows() == FILES * ROWS - 50
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        [damaged] = scan.damage()
+        [damaged] = scan.find_damage()
     assert damaged == (str(path), *span)
     assert damaged == seglake.types.Damaged(str(path), span.start, span.end, span.kind, span.cause)
-    assert list(seglake.open(path).damage()) == [span]
+    assert list(seglake.open(path).ledger(damaged_only=True)) == [span]
 
 
 def test_files_that_do_not_belong(logs: Path) -> None:
@@ -216,7 +216,7 @@ def test_every_format_as_one_by_one(vectors: Path, format: str) -> None:
         assert scan.to_table() == pa.concat_tables(alone)
         assert scan.count_rows() == sum(table.num_rows for table in alone)
     damaged = [(str(path), *span) for path in paths for span in seglake.verify(path, format=format).damage]
-    assert [tuple(each) for each in scan.damage()] == damaged
+    assert [tuple(each) for each in scan.find_damage()] == damaged
 
 
 def test_large_files_are_read_by_all_threads(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,7 +336,7 @@ def test_errors_of_work_in_order_are_raised_in_their_place(threads: int) -> None
 
 
 def test_a_scan_that_is_dropped_ends_its_threads(logs: Path) -> None:
-    batches = seglake.scan(logs, threads=4, batch_size=10).batches()
+    batches = seglake.scan(logs, threads=4).batches(10)
     next(batches)
     del batches
     gc.collect()
@@ -351,5 +351,5 @@ def test_no_file_stays_open(logs: Path) -> None:
 
     for _ in range(5):
         seglake.scan(logs, threads=3).to_table()
-        list(seglake.scan(logs, threads=3).damage())
+        list(seglake.scan(logs, threads=3).find_damage())
     assert not [path for path in open_files() if path.endswith(".chunks")]

@@ -151,7 +151,7 @@ def test_damage_where_nothing_is_wanted(folder: Path, tmp_path: Path, extension:
     scan = seglake.scan(tmp_path, glob=f"*.{extension}", filters=[conditions[extension]], prune=True)
     alone = seglake.scan(folder / extension / f"0.{extension}", filters=[conditions[extension]])
     assert scan.count_rows() == alone.count_rows()
-    assert list(scan.damage()) == [(str(path), *span)]
+    assert list(scan.find_damage()) == [(str(path), *span)]
 
 
 @pytest.mark.parametrize("extension", WRITERS)

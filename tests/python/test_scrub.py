@@ -18,6 +18,9 @@ from cli_process import here
 
 import seglake
 from seglake import SegmentLog, scrub
+from seglake._types import OpenOptions
+
+AUTOBASE: OpenOptions = {"dialect": "autobase"}
 
 
 @pytest.fixture
@@ -47,7 +50,7 @@ def names(found: list[seglake.parity.Scrubbed]) -> list[str]:
 
 
 def test_each_file_is_verified_once_in_order(folder: Path) -> None:
-    found = list(scrub(folder, dialect="autobase"))
+    found = list(scrub(folder, options=AUTOBASE))
     assert all(each.ok for each in found)
     assert [each.path for each in found] == sorted(each.path for each in found)
     segments = [path for path in (folder / "log").iterdir() if path.suffix in (".active", ".sealed")]
@@ -64,7 +67,7 @@ def test_damage_is_told_and_repaired_only_if_asked(folder: Path) -> None:
     whole = flip(sealed, 60)
 
     def damaged(repair: bool) -> dict[str, seglake.parity.Scrubbed]:
-        found = scrub(folder, dialect="autobase", repair=repair)
+        found = scrub(folder, options=AUTOBASE, repair=repair)
         return {Path(each.path).name: each for each in found if not each.ok}
 
     for _ in range(2):
@@ -86,7 +89,7 @@ def test_what_cannot_be_repaired_is_said_and_left(folder: Path) -> None:
     seglake.protect(path)
     content = path.read_bytes()
     path.write_bytes(bytes(len(content) - 500) + content[-500:])
-    [found] = [each for each in scrub(folder, dialect="autobase", repair=True) if not each.ok]
+    [found] = [each for each in scrub(folder, options=AUTOBASE, repair=True) if not each.ok]
     assert not found.is_mended
     assert found.repaired is not None
     assert found.repaired.outcome == "lost"
@@ -104,7 +107,7 @@ def test_a_damaged_sidecar_is_repaired(folder: Path) -> None:
 def test_what_is_no_sidecar_is_damage_and_left_alone(folder: Path) -> None:
     sidecar = folder / "active.active.par"
     sidecar.write_bytes(b"no sidecar")
-    [found] = [each for each in scrub(folder, dialect="autobase", repair=True) if not each.ok]
+    [found] = [each for each in scrub(folder, options=AUTOBASE, repair=True) if not each.ok]
     assert found.report is not None and found.report.parity is not None
     assert (found.report.ok, found.report.parity.refused, found.repaired) == (True, "no_frame", None)
     assert sidecar.read_bytes() == b"no sidecar"
@@ -113,7 +116,7 @@ def test_what_is_no_sidecar_is_damage_and_left_alone(folder: Path) -> None:
 def test_what_cannot_be_read_stops_no_other(folder: Path) -> None:
     (folder / "broken.sealed").write_bytes(b"")
     (folder / "named.tenant").write_bytes(b"no segment of any kind, but text")
-    found = list(scrub(folder, dialect="autobase"))
+    found = list(scrub(folder, options=AUTOBASE))
     # Of a file whose name tells its format, nothing is skipped.
     assert {Path(each.path).name for each in found if not each.ok} == {"broken.sealed", "named.tenant"}
     assert names(found)[-1] == "z.oplog"
@@ -122,7 +125,7 @@ def test_what_cannot_be_read_stops_no_other(folder: Path) -> None:
 def test_a_file_that_is_no_segment_is_skipped_and_named(folder: Path) -> None:
     (folder / "key").write_bytes(bytes(range(32)))
     (folder / "notes.txt").write_text("no segment of any kind, but text")
-    found = list(scrub(folder, dialect="autobase"))
+    found = list(scrub(folder, options=AUTOBASE))
     assert all(each.ok for each in found)
     skipped = [each for each in found if each.skipped is not None]
     assert [(Path(each.path).name, each.report, each.parity) for each in skipped] == [
@@ -185,7 +188,7 @@ def test_a_sidecar_without_its_file_is_an_error(folder: Path) -> None:
     seglake.protect(path)
     (folder / "other.par").write_text("not a sidecar")
     path.rename(folder / "elsewhere.active")
-    found = list(scrub(folder, dialect="autobase"))
+    found = list(scrub(folder, options=AUTOBASE))
     (alone,) = (each for each in found if not each.ok)
     assert alone.path == f"{path}.par"
     assert str(alone.error) == (
@@ -224,7 +227,7 @@ def test_a_file_that_is_no_segment_is_verified_and_repaired_by_its_sidecar(folde
     path = folder / "notes.txt"
     path.write_bytes(b"no segment of any kind, but text\n" * 300)
     seglake.protect(path, format="raw")
-    found = next(each for each in scrub(folder, dialect="autobase") if each.path == str(path))
+    found = next(each for each in scrub(folder, options=AUTOBASE) if each.path == str(path))
     assert found.parity is not None
     assert (found.ok, found.report, found.parity.outcome) == (True, None, "sound")
     stat = path.stat()
@@ -242,18 +245,18 @@ def test_a_file_that_is_no_segment_is_verified_and_repaired_by_its_sidecar(folde
         assert here(command[0], "--dialect", "autobase", *command[1:]).status == 0, command
     # What is left of a sidecar is no reason to skip the file.
     Path(f"{path}.par").write_bytes(b"nothing")
-    found = next(each for each in scrub(folder, dialect="autobase") if each.path == str(path))
+    found = next(each for each in scrub(folder, options=AUTOBASE) if each.path == str(path))
     assert (found.ok, found.skipped) == (False, None)
 
 
 def test_a_repair_that_is_refused_stops_no_other(folder: Path) -> None:
     path = folder / "z.oplog"
-    seglake.protect(path, dialect="autobase")
+    seglake.protect(path, options=AUTOBASE)
     flip(path)
     later = path.stat().st_mtime_ns + 10**10
     os.utime(path, ns=(later, later))  # as if it had been written to on purpose
     (folder / "zz.active").write_bytes((folder / "active.active").read_bytes())
-    found = list(scrub(folder, dialect="autobase", repair=True))
+    found = list(scrub(folder, options=AUTOBASE, repair=True))
     [refused] = [each for each in found if not each.ok]
     assert (Path(refused.path).name, type(refused.error)) == ("z.oplog", ValueError)
     assert names(found)[-1] == "zz.active"
@@ -265,7 +268,7 @@ def test_a_repair_that_is_refused_stops_no_other(folder: Path) -> None:
 def test_links_that_lead_nowhere_are_passed_over_by_all(folder: Path) -> None:
     (folder / "loop.active").symlink_to("loop.active")
     (folder / "dead.active").symlink_to("missing.active")
-    found = list(scrub(folder, dialect="autobase"))
+    found = list(scrub(folder, options=AUTOBASE))
     assert all(each.ok for each in found)
     reasons = {Path(each.path).name: each.skipped for each in found if each.skipped}
     assert reasons == dict.fromkeys(("loop.active", "dead.active"), "a link that leads nowhere")
@@ -289,19 +292,19 @@ def test_a_state_that_cannot_be_written_is_told_before_anything_is_read(folder: 
 
 
 def test_subsets_are_all_files_each_in_one(folder: Path) -> None:
-    whole = names(list(scrub(folder, dialect="autobase")))
-    parts = [names(list(scrub(folder, dialect="autobase", subset=(k, 3)))) for k in (1, 2, 3)]
+    whole = names(list(scrub(folder, options=AUTOBASE)))
+    parts = [names(list(scrub(folder, options=AUTOBASE, subset=(k, 3)))) for k in (1, 2, 3)]
     assert sorted(name for part in parts for name in part) == sorted(whole)
     assert max(len(part) for part in parts) < len(whole)
-    assert parts[0] == names(list(scrub(folder, dialect="autobase", subset=(1, 3))))
+    assert parts[0] == names(list(scrub(folder, options=AUTOBASE, subset=(1, 3))))
 
 
 def test_a_pass_is_taken_up_where_it_was_ended(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = folder / "state.json"  # is no segment, and not read
-    whole = names(list(scrub(folder, dialect="autobase")))
+    whole = names(list(scrub(folder, options=AUTOBASE)))
 
     def begin(count: int) -> list[str]:
-        found = scrub(folder, dialect="autobase", state=state)
+        found = scrub(folder, options=AUTOBASE, state=state)
         first = names(list(islice(found, count)))
         found.close()  # pyright: ignore[reportAttributeAccessIssue]
         return first
@@ -311,9 +314,9 @@ def test_a_pass_is_taken_up_where_it_was_ended(folder: Path, tmp_path: Path, mon
     assert first == whole[:3]
     second = begin(4)
     assert second == whole[2:6]
-    assert names(list(scrub(folder, dialect="autobase", state=state))) == whole[5:]
+    assert names(list(scrub(folder, options=AUTOBASE, state=state))) == whole[5:]
     # It is finished: the next one begins anew.
-    assert names(list(scrub(folder, dialect="autobase", state=state))) == whole
+    assert names(list(scrub(folder, options=AUTOBASE, state=state))) == whole
     begin(2)
     with pytest.raises(ValueError, match="not finished"):
         scrub(folder, subset=(1, 2), state=state)
@@ -350,7 +353,7 @@ def test_a_killed_pass_loses_no_file(folder: Path, tmp_path: Path) -> None:
         "from seglake.parity import scrub as _scrub\n"
         "_scrub._NOTE_SECONDS = 0\n"
         f"folder, state = {os.fspath(folder)!r}, {os.fspath(state)!r}\n"
-        "for found in seglake.scrub(folder, dialect='autobase', state=state, rate=2000):\n"
+        "for found in seglake.scrub(folder, options={'dialect': 'autobase'}, state=state, rate=2000):\n"
         "    print(found.path, flush=True)\n"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
@@ -358,8 +361,8 @@ def test_a_killed_pass_loses_no_file(folder: Path, tmp_path: Path) -> None:
         seen = [Path(process.stdout.readline().strip()).name for _ in range(4)]
         process.send_signal(signal.SIGKILL)
         seen += [Path(line.strip()).name for line in process.stdout]
-    rest = names(list(scrub(folder, dialect="autobase", state=state)))
-    whole = names(list(scrub(folder, dialect="autobase")))
+    rest = names(list(scrub(folder, options=AUTOBASE, state=state)))
+    whole = names(list(scrub(folder, options=AUTOBASE)))
     assert sorted(set(seen + rest)) == sorted(whole)
     assert len(rest) < len(whole)
 
@@ -374,13 +377,13 @@ def test_the_rate_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     # Only of this module: other threads of the process sleep, too.
     clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
     monkeypatch.setattr("seglake.parity.scrub.time", clock)
-    size = sum(each.report.nbytes for each in scrub(folder, dialect="autobase") if each.report is not None)
+    size = sum(each.report.nbytes for each in scrub(folder, options=AUTOBASE) if each.report is not None)
     assert now[0] == 0
-    list(scrub(folder, dialect="autobase", rate=1000))
+    list(scrub(folder, options=AUTOBASE, rate=1000))
     assert size / 1000 - 0.2 < now[0] <= size / 1000
     # Time that the caller takes between files is not caught up with.
     slept[0], count = 0.0, 0
-    for _ in scrub(folder, dialect="autobase", rate="1000"):
+    for _ in scrub(folder, options=AUTOBASE, rate="1000"):
         now[0] += 60
         count += 1
     assert slept[0] >= size / 1000 - 0.1 * count
@@ -407,7 +410,7 @@ def test_arguments_are_checked_before_anything_is_read(
 def test_the_command(folder: Path) -> None:
     done = here("scrub", "--dialect", "autobase", folder)
     assert (done.status, done.err) == (0, "")
-    assert done.out.startswith(f"{len(list(scrub(folder, dialect='autobase')))} files: ")
+    assert done.out.startswith(f"{len(list(scrub(folder, options=AUTOBASE)))} files: ")
     path = folder / "active.active"
     seglake.protect(path)
     sound = flip(path)

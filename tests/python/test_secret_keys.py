@@ -151,8 +151,8 @@ def test_no_object_shows_the_key(way: str, segments: Segments, monkeypatch: pyte
             recovered = seglake.recover(path, segments.folder / f"recovered-{path.name}", **how)
             seen += [*looks(recovered), json.dumps(recovered.to_dict())]
         seen += looks(seglake.seal(segments.active, segments.folder / "b.sealed", **how))
-        seen += looks(seglake.convert(segments.active, segments.folder / "c.sealed", options=once, **how))
-        seen += looks(seglake.convert(segments.sealed, segments.folder / "c.active", options=once, **how))
+        seen += looks(seglake.convert(seglake.open(segments.active, **how), segments.folder / "c.sealed", options=once))
+        seen += looks(seglake.convert(seglake.open(segments.sealed, **how), segments.folder / "c.active", options=once))
     seen += [str(warning.message) for warning in warned]
     assert warned
     assert len(seen) > 200
@@ -205,8 +205,7 @@ def test_no_error_about_a_key_shows_it(mistake: str, segments: Segments) -> None
         lambda: seglake.create(new, format="tenant", key=KEY),
         lambda: seglake.recover(active, new, key=key),
         lambda: seglake.seal(active, new, key=key),
-        lambda: seglake.convert(active, new, key=key),
-        lambda: seglake.convert(active, new, key=KEY, options={"key": key}),
+        lambda: seglake.convert(active, new, options={"key": key}),
     ]
     assert leaks(map(raised, calls)) == []
     assert not new.exists()

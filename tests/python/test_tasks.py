@@ -87,8 +87,8 @@ def test_reading() -> None:
     with pytest.warns(seglake.exceptions.DamageWarning):
         damaged = seglake.open("broken.active", on_damage="skip")
         assert damaged.count_rows() == RECORDS - 1  # 9
-    assert [span.cause for span in damaged.damage()] == ["checksum_mismatch"]
-    assert sum(batch.num_rows for batch in seglake.open("events.active", batch_size=100).batches()) == RECORDS  # 11
+    assert [span.cause for span in damaged.damage] == ["checksum_mismatch"]
+    assert sum(batch.num_rows for batch in seglake.open("events.active").batches(batch_size=100)) == RECORDS  # 11
     hour = [("timestamp", ">=", "2024-01-12T15:00"), ("timestamp", "<", "2024-01-12T16:00")]
     assert seglake.open("january.sealed", filters=hour).count_rows() == 12  # 12
     days = [("timestamp", ">=", date(2024, 1, 12)), ("timestamp", "<", date(2024, 1, 13))]
@@ -101,7 +101,8 @@ def test_reading() -> None:
     segments = seglake.scan("segments")
     assert duckdb.sql("SELECT count(*) FROM segments").fetchall() == [(600,)]  # 18
     assert segments.count_rows() == 600
-    assert seglake.formats()["active"].columns[0].name == "uuid"  # 19
+    assert {format.name: format.columns[0].name for format in seglake.formats()}["active"] == "uuid"  # 19
+    assert seglake.formats()["active"].columns[0].name == "uuid"
     shutil.copy("january.sealed", "what")
     assert seglake.detect("what").format == "sealed"  # 20
     assert [record.value for record in seglake.open("secret.active", key="secret.key")] == [b"hidden"]  # 22

@@ -112,9 +112,9 @@ from pathlib import Path
 import seglake
 from cli_samples import fields
 format, path, seed = sys.argv[1], sys.argv[2], int(sys.argv[3])
-how = {"preallocate": 1 << 20} if format == "active" and seed % 2 else {}
-how |= {"options": {"chunk_records": 3 + seed}} if format == "chunked" else {}
-writer = seglake.create(path, format=format, if_exists="append", zero_torn_tail=True, **how)
+options = {"preallocate": 1 << 20} if format == "active" and seed % 2 else {}
+options |= {"chunk_records": 3 + seed} if format == "chunked" else {}
+writer = seglake.create(path, format=format, if_exists="append", zero_torn_tail=True, options=options)
 number = writer.found.records
 while True:
     for _ in range(1 + (number * 7 + seed) % 23):

@@ -62,9 +62,7 @@ def test_strict_error(case: Case) -> None:
         pa.table(reader)
 
 
-@pytest.mark.parametrize(
-    "limits", [{}, {"batch_size": 1}, {"limits": {"batch_bytes": 1}}, {"limits": {"batch_bytes": 100}}]
-)
+@pytest.mark.parametrize("limits", [{}, {"options": {"batch_bytes": 1}}, {"options": {"batch_bytes": 100}}])
 @every()
 def test_arrow(case: Case, limits: dict[str, Any]) -> None:
     names = case.open().schema.names
@@ -100,8 +98,10 @@ def test_sources_agree(case: Case) -> None:
 def test_encode(case: Case, tmp_path: Path) -> None:
     path = tmp_path / "encoded"
     encode = dict(case.expected["encode"])
-    of_format = {name: encode.pop(name) for name in ("trailer", "version") if name in encode}
-    options: dict[str, Any] = {**case.options, **encode, **({"options": of_format} if of_format else {})}
+    of_format = {name: encode.pop(name) for name in ("trailer", "version", "preallocate") if name in encode}
+    options: dict[str, Any] = {**case.options, **encode}
+    if of_format:
+        options["options"] = of_format
     # Records do not tell of tenants without messages.
     blocks = case.open().blocks() if case.format == "tenant" else []
     empty = [(block.partition, block.tenant_bytes) for block in blocks if not block.messages]

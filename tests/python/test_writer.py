@@ -253,7 +253,7 @@ def test_what_is_taken_from_an_index_is_named(tmp_path: Path) -> None:
 
 
 def test_preallocating(path: Path) -> None:
-    with seglake.create(path, format="active", preallocate=10_000) as writer:
+    with seglake.create(path, format="active", options={"preallocate": 10_000}) as writer:
         writer.write(type="t", value="v")
     assert path.stat().st_size == 10_000
     assert seglake.verify(path).ok

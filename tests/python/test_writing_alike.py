@@ -135,7 +135,7 @@ def test_a_record_and_fields_are_not_given_both(tmp_path: Path) -> None:
 
 
 def test_the_extension_is_the_format(tmp_path: Path) -> None:
-    for format in seglake.formats().values():
+    for format in seglake.formats():
         with seglake.create(tmp_path / f"a.{format.extension}") as writer:
             assert writer.format == format.name
     for name in ("a", "a.txt", "a.ACTIVE"):

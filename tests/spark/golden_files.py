@@ -26,7 +26,7 @@ def spark_options(case: Case) -> dict[str, str]:
     if "key" in case.options:
         options["secretKey"] = case.options["key"].hex()
     if case.format == "oplog":
-        options |= {"dialect": case.options["dialect"], "uint64Type": "decimal"}
+        options |= {"dialect": case.dialect, "uint64Type": "decimal"}
     return options
 
 

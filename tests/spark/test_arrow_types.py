@@ -18,7 +18,7 @@ from seglake.spark.functions import ERROR_TYPE
 from seglake.spark.schema import DAMAGE_TYPE
 
 DIALECTS: tuple[Any, ...] = ("draft", "draft-1.1", "autobase")
-CASES = [(name, None) for name in seglake.formats() if name != "oplog"] + [("oplog", each) for each in DIALECTS]
+CASES = [(name, None) for name in seglake.formats().names if name != "oplog"] + [("oplog", each) for each in DIALECTS]
 
 
 def expected(schema: StructType) -> pa.Schema:

@@ -112,7 +112,7 @@ def test_references_to_what_is_not_there_leave_the_key_out(spark: SparkSession) 
     """The second message refers to a key of the first and to one of its own."""
     data = (VECTORS / "oplog" / "reference_forward_11.bin").read_bytes()
     messages = [data[1:50], data[51:145]]
-    known = seglake.open(data, format="oplog", dialect="draft-1.1", on_damage="skip").get(1)
+    known = seglake.open(data, format="oplog", options={"dialect": "draft-1.1"}, on_damage="skip").get(1)
     assert known is not None
     keys = [entry["key"] for entry in known.clock]
     frame = frame_of(spark, [None, *messages]).withColumn("seq", frame_seq()).orderBy("n")

@@ -51,7 +51,7 @@ class Lake:
             sample = OWN[name]
             self.sound[sample.format] = self.src / f"{name}.{sample.extension}"
             sample.write(self.sound[sample.format])
-        self.result: IngestResult = ingest(self.src, self.dst, spark=spark, limits={"chunk_bytes": 1 << 20})
+        self.result: IngestResult = ingest(self.src, self.dst, spark=spark, options={"chunk_bytes": 1 << 20})
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +130,7 @@ def test_golden_files(spark: SparkSession, tmp_path: Path) -> None:
     """All that can be read with the default key and dialect. Many begin alike, and are damaged in different places."""
     files: dict[str, Case] = {}
     for case in CASES:
-        is_default = not any(case.options.get("key", b"")) and case.options.get("dialect", "draft") == "draft"
+        is_default = not any(case.options.get("key", b"")) and (case.dialect or "draft") == "draft"
         if is_default and not seglake.verify(case.path, **case.options).wrong_key:
             folder = tmp_path / "src" / case.format
             folder.mkdir(parents=True, exist_ok=True)
@@ -181,7 +181,7 @@ def test_golden_files(spark: SparkSession, tmp_path: Path) -> None:
 def test_a_dangling_record_is_in_records_and_in_damage(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "d.oplog"
     shutil.copy(VECTORS / "oplog" / "reference_forward_11.bin", path)
-    result = ingest(path, tmp_path / "lake", spark=spark, dialect="draft-1.1")
+    result = ingest(path, tmp_path / "lake", spark=spark, options={"dialect": "draft-1.1"})
     assert (result.records, result.statuses["damaged"], result.exit_status) == (4, 1, 1)
     records = table(tmp_path / "lake", "oplog").to_pylist()
     assert [entry["key"] is None for entry in records[2]["clock"]] == [False, True]
@@ -201,27 +201,38 @@ def test_another_dialect_with_other_columns_is_refused(spark: SparkSession, tmp_
     before = sorted(dst.rglob("*.parquet"))
     for format in (None, "oplog"):
         with pytest.raises(IngestError, match=r"/oplog: its records have other .* dialect autobase: draft"):
-            ingest(tmp_path / "autobase.oplog", dst, spark=spark, dialect="autobase", format=format)
+            ingest(tmp_path / "autobase.oplog", dst, spark=spark, options={"dialect": "autobase"}, format=format)
     assert sorted(dst.rglob("*.parquet")) == before
     assert list((dst / "_staging").iterdir()) == []
     # What is no oplog is not concerned, and another destination takes it.
-    assert ingest(tmp_path / "a.active", dst, spark=spark, dialect="autobase").exit_status == 0
-    assert ingest(tmp_path / "autobase.oplog", tmp_path / "other", spark=spark, dialect="autobase").records == 20
+    assert ingest(tmp_path / "a.active", dst, spark=spark, options={"dialect": "autobase"}).exit_status == 0
+    assert (
+        ingest(tmp_path / "autobase.oplog", tmp_path / "other", spark=spark, options={"dialect": "autobase"}).records
+        == 20
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"dialect": "draft-2"}, IngestError, "there is no dialect 'draft-2': it is one of draft, draft-1.1, autobase"),
-        ({"format": "active", "dialect": "draft"}, IngestError, "dialect does not concern active files"),
         (
-            {"format": "oplog", "limits": {"chunk_bytes": 5}},
+            {"options": {"dialect": "draft-2"}},
+            IngestError,
+            "there is no dialect 'draft-2': it is one of draft, draft-1.1, autobase",
+        ),
+        ({"format": "active", "options": {"dialect": "draft"}}, IngestError, "dialect does not concern active files"),
+        (
+            {"format": "oplog", "options": {"chunk_bytes": 5}},
             IngestError,
             "chunk_bytes does not concern oplog files",
         ),
-        ({"limits": {"record_bytes": 0}}, ValueError, "record_bytes is 0: expected at least 1"),
-        ({"limits": {"chunk_bytes": -1}}, ValueError, "chunk_bytes is -1: expected at least 1"),
-        ({"limits": {"batch_bytes": 5}}, ValueError, "limits has no 'batch_bytes': there are record_bytes, "),
+        ({"options": {"record_bytes": 0}}, ValueError, "record_bytes is 0: expected at least 1"),
+        ({"options": {"chunk_bytes": -1}}, ValueError, "chunk_bytes is -1: expected at least 1"),
+        (
+            {"options": {"batch_bytes": 5}},
+            ValueError,
+            "there is no option 'batch_bytes' here: there are record_bytes, ",
+        ),
     ],
 )
 def test_wrong_arguments_are_refused_before_spark_starts(
@@ -236,7 +247,7 @@ def test_wrong_arguments_are_refused_before_spark_starts(
 def test_a_limit_makes_a_file_unreadable_and_stops_no_other(spark: SparkSession, tmp_path: Path) -> None:
     for name in ("chunked", "draft"):
         SAMPLES[name].write(tmp_path / "src" / f"{name}.{SAMPLES[name].extension}")
-    result = ingest(tmp_path / "src", tmp_path / "lake", spark=spark, limits={"chunk_bytes": 10})
+    result = ingest(tmp_path / "src", tmp_path / "lake", spark=spark, options={"chunk_bytes": 10})
     assert (result.records, len(result.errors)) == (20, 1)
     assert result.errors[0].path.endswith("chunked.chunks")
     assert result.errors[0].status == "limit"

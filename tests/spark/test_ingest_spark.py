@@ -58,7 +58,7 @@ def all_files(root: Path) -> dict[str, Path]:
     """Golden files that the default key reads, by their formats, nearly all of them damaged; a mixed folder, a log."""
     folders: dict[str, Path] = {}
     for case in CASES:
-        is_default = not any(case.options.get("key", b"")) and case.options.get("dialect", "draft") == "draft"
+        is_default = not any(case.options.get("key", b"")) and (case.dialect or "draft") == "draft"
         if is_default and not seglake.verify(case.path, **case.options).wrong_key:
             folders[case.format] = root / case.format
             folders[case.format].mkdir(parents=True, exist_ok=True)
@@ -94,7 +94,7 @@ def test_both_engines_write_the_same_rows(spark: SparkSession, tmp_path: Path) -
         if name == "mixed":
             assert results[0].statuses["wrong_key"] == results[0].statuses["not_a_segment"] == 1
     assert schemas(tmp_path / "spark") == schemas(tmp_path / "local")
-    for table in (*seglake.formats(), "damage", "files", "runs"):
+    for table in (*seglake.formats().names, "damage", "files", "runs"):
         found = rows(tmp_path / "spark", table)
         assert found == rows(tmp_path / "local", table)
         assert sum(found.values()) > 7, table

@@ -71,7 +71,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_file_of_each_format_is_told_and_read(spark: SparkSession, folder: Path, name: str) -> None:
     sample = SAMPLES[name]
-    frame = load(spark, folder / f"{name}.{sample.extension}", **sample.read_options)
+    frame = load(spark, folder / f"{name}.{sample.extension}", **sample.read_options.get("options", {}))
     assert frame.schema.simpleString() == f"struct<{SCHEMAS[name]}, {DAMAGE}>".replace(": ", ":").replace(", ", ",")
     written = [sample.make(number) for number in range(20)]
     found = dicts(frame)
@@ -99,7 +99,7 @@ def test_what_is_written_is_read(spark: SparkSession, name: str, data: st.DataOb
                 writer.write(fields)
     source = {"segmentFormat": format}
     if format == "oplog":
-        source |= {"dialect": options["dialect"], "uint64Type": "decimal"}
+        source |= {**options["options"], "uint64Type": "decimal"}
     own = SegmentDataSource({"path": str(tmp_path), "mode": "FAILFAST", **source}).schema()
     schema = StructType([*own.fields, *PLACE])
     frame = spark.read.format("seglake").options(mode="FAILFAST", **source).schema(schema).load(str(tmp_path))
@@ -113,7 +113,7 @@ def test_what_is_written_is_read(spark: SparkSession, name: str, data: st.DataOb
 
 
 def _reading(options: dict[str, Any]) -> dict[str, Any]:
-    return {"dialect": options["dialect"]} if "dialect" in options else {}
+    return {name: options[name] for name in options if name == "options" and "dialect" in options[name]}
 
 
 def _shown(fields: dict[str, Any]) -> dict[str, Any]:
@@ -343,7 +343,7 @@ def test_an_index_beside_its_log_is_no_file_of_its_own(spark: SparkSession, fold
 def test_what_autobase_itself_wrote(spark: SparkSession, name: str) -> None:
     path = VECTORS / "autobase" / f"{name}.oplog"
     frame = load(spark, path, segmentFormat="oplog", dialect="autobase", mode="FAILFAST")
-    records = [record.to_dict() for record in seglake.open(path, format="oplog", dialect="autobase")]
+    records = [record.to_dict() for record in seglake.open(path, format="oplog", options={"dialect": "autobase"})]
     assert len(records) > 5
     for record in records:
         del record["position"]

@@ -31,7 +31,7 @@ def test_limits_are_those_that_formats_declare() -> None:
     limits = {"chunk_bytes": 1024, "lookup_table_bytes": 2 << 20}
     assert dict(options.format_options.limits) == limits
     assert options.format_options.arguments("sealed", record_bytes=5) == {
-        "limits": {"lookup_table_bytes": 2 << 20, "record_bytes": 5}
+        "options": {"lookup_table_bytes": 2 << 20, "record_bytes": 5}
     }
     assert options.format_options.arguments("active") == {}
     with pytest.raises(ValueError, match="option chunkBytes is 'lots': expected a number of bytes"):

@@ -81,7 +81,7 @@ def test_all_options_of_a_format() -> None:
     assert parse("tenant", version="1", memoryBytes="0").create == {"options": {"version": 1, "memory_bytes": 0}}
     assert parse(maxRecordsPerFile="10000000000").max_records == 10**10
     assert parse("sealed", trailer="false").create == {"options": {"trailer": False}}
-    assert parse("oplog", dialect="draft-1.1").create == {"dialect": "draft-1.1"}
+    assert parse("oplog", dialect="draft-1.1").create == {"options": {"dialect": "draft-1.1"}}
     assert extensions() == {"active", "sealed", "tenant", "chunks", "oplog", "tfrecord"}
 
 

@@ -271,7 +271,7 @@ def _named(own: Diagnosis, format: str) -> dict[str, str]:
     found = {
         "packer": packer,
         "unpack": _PACKERS.get(packer or ""),
-        "other": first(formats().keys() - {format}),
+        "other": first([name for name in formats().names if name != format]),
         "dialect": first(_DIALECTS),
         "width": first("248"),
     }

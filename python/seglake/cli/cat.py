@@ -136,7 +136,7 @@ def command(
     import seglake
 
     # Once: asking takes longer than finding a record in a small file.
-    formats = seglake.formats(dialect=given["dialect"])
+    formats = seglake.formats(options={"dialect": given["dialect"]})
 
     def show(file: Input) -> int:
         nonlocal left, is_any_printed

@@ -28,7 +28,7 @@ def format_names(_context: click.Context, _parameter: click.Parameter, incomplet
     """Names of formats."""
     from seglake import formats
 
-    return _matching(formats(), incomplete)
+    return _matching(formats().names, incomplete)
 
 
 def dialect_names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -52,8 +52,9 @@ def column_names(*more: str) -> Completing:
         from seglake import formats
 
         given, comma, _last = incomplete.rpartition(",")
-        of = formats(dialect=context.params.get("dialect"))
-        own = [of[name] for name in (_format_before(context),) if name in of] or of.values()
+        of = formats(options={"dialect": context.params.get("dialect")})
+        before = _format_before(context)
+        own = [format for format in of if format.name == before] or of
         names = [column.name for format in own for column in format.columns]
         taken = given.split(",")
         return _matching([f"{given}{comma}{name}" for name in (*names, *more) if name not in taken], incomplete)

@@ -106,24 +106,23 @@ def command(
     import seglake
 
     options.check_key(how["key"])
-    target: Any = to or _format_of(destination)
+    target = to or _format_of(destination)
     write = _typed_options(target, texts)
-    known = seglake.formats(dialect=cast("Any", write.get("dialect"))).get(target)
-    filled = options.typed(settings, column_kinds(known)) if known is not None else {}
+    formats = seglake.formats(options={"dialect": cast("Any", write.get("dialect"))})
+    filled = options.typed(settings, column_kinds(formats[target])) if target in formats else {}
     with opened_to_rewrite(source, destination, spool_limit=spool_limit) as (file, advance):
         try:
-            report = seglake.convert(
-                file.from_start(),
-                destination,
-                to=target,
-                drop=drop,
-                set=filled,
-                options=cast("Any", write),
-                if_exists=options.if_exists(overwrite=overwrite),
-                progress=advance,
-                **options.given(how),
-                **options.parity(sidecar, [source]),
-            )
+            with seglake.open(file.from_start(), **options.given(how), **options.parity(sidecar, [source])) as reader:
+                report = seglake.convert(
+                    reader,
+                    destination,
+                    to=target,
+                    drop=drop,
+                    set=filled,
+                    options=cast("Any", write),
+                    if_exists=options.if_exists(overwrite=overwrite),
+                    progress=advance,
+                )
         except seglake.exceptions.ColumnsError as error:
             raise Trouble(f"{printable(with_options(str(error)))}\n{_COLUMNS_NEXT}") from error
     return tell_written(report, file, destination, as_json=as_json)
@@ -137,11 +136,10 @@ def _typed_options(target: str, texts: dict[str, str]) -> dict[str, Any]:
     """
     from seglake import formats
 
-    format = formats().get(target)
-    declared = {} if format is None else format.create_options
+    declared = formats()[target].create_options if target in formats() else {}
     known = [option.name for option in declared.values() if option.kind != "key" and option.name not in _NOT_NEW]
     typed: dict[str, Any] = {}
-    for name, text in texts.items() if format is not None else ():
+    for name, text in texts.items() if declared else ():
         if name not in known:
             raise click.BadParameter(
                 f"{target} files have no option {name}: there are {', '.join(known) or 'none'}", param_hint="--option"
@@ -162,7 +160,7 @@ def _format_of(destination: str) -> str:
     from seglake import formats
 
     extension = PurePath(destination).suffix.removeprefix(".")
-    for format in formats().values():
+    for format in formats():
         if format.extension == extension:
             return format.name
     raise Trouble(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from seglake import SeglakeError
+from seglake._threads import thread_count
 from seglake._values import is_uri
 from seglake.read.in_order import SMALL_BYTES, in_order
 from seglake.stores.patterns import without_kept
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 _Found = TypeVar("_Found")
 
 # Each has a file's window in memory, so a machine with very many cores is not to have one for each.
-MOST_THREADS = 8
 
 
 class _NotWantedError(Exception):
@@ -232,8 +232,7 @@ def side_by_side(
                 raise
             return [error]
 
-    cores = threads or min(os.cpu_count() or 1, MOST_THREADS)
-    threads = 1 if named.small else max(1, min(cores, len(named.files)))
+    threads = 1 if named.small else max(1, min(thread_count(threads), len(named.files)))
     with file_progress(len(named.files)) as advance, closing(in_order(named.files, results, threads)) as found:
         try:
             for name, result in found:

@@ -136,7 +136,7 @@ def _format(
         return file.segment.format, "certain", "it is a segment of a log"
     if how["format"] is not None:
         return how["format"], "given", "named with --format"
-    found = seglake.detect(file.from_start(), **options.only(how, "dialect", "key"))
+    found = seglake.detect(file.from_start(), **options.only(how, "key", "options"))
     if found.format is None and is_covered:
         try:
             with seglake.open(file.from_start(), **options.given(how), **parity) as reader:
@@ -200,7 +200,7 @@ def _facts(
         report = seglake.verify(
             file.from_start(),
             explain=0,
-            **options.only(how, "format", "dialect", "key", "limits"),
+            **options.only(how, "format", "key", "options"),
             **parity,
             progress=advance,
         )

@@ -158,8 +158,8 @@ limits: Option = click.option(
     metavar="NAME=SIZE",
     multiple=True,
     callback=_limits,
-    help="A limit other than the default: record_bytes (2GiB); for chunked files chunk_bytes (256MiB); "
-    "can be given again.",
+    help="A limit other than the default: record_bytes (2GiB); for chunked files chunk_bytes (256MiB); for sealed ones "
+    "lookup_table_bytes (16MiB); can be given again.",
 )
 spool_limit: Option = click.option(
     "--spool-limit",
@@ -228,13 +228,21 @@ def chosen_profile(*, protect: bool, profile: ProfileName | None) -> ProfileName
     return (profile or DEFAULT_PROFILE) if protect else None
 
 
+_OF_READING = ("dialect", "index", "limits")
+
+
 def given(options: dict[str, Any]) -> dict[str, Any]:
     """The options that are on the command line, as the library's arguments."""
     arguments = {
         name: value
         for name, value in options.items()
-        if value is not None and name != "where" and name not in FILTER_OPTIONS
+        if value is not None and name not in ("where", *FILTER_OPTIONS, *_OF_READING)
     }
+    dialect, index, limits = (options.get(name) for name in _OF_READING)
+    own: dict[str, Any] = {"dialect": dialect, "index": index, **(limits or {})}
+    own = {name: value for name, value in own.items() if value is not None}
+    if own:
+        arguments["options"] = own
     filters = [*conditions(options).values(), *(options.get("where") or ())]
     if filters:
         arguments["filters"] = filters

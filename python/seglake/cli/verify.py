@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from seglake._threads import MOST_THREADS, thread_count
 from seglake._types import ParityReport
 from seglake._values import is_uri
 from seglake.parity.by_sidecar import NotASegmentError, verified
@@ -64,7 +64,7 @@ Examples:
     "--threads",
     type=click.IntRange(min=1),
     metavar="N",
-    help=f"Read sealed, tenant and chunked files with N threads. [default: one a core, {folders.MOST_THREADS} at most]",
+    help=f"Read sealed, tenant and chunked files with N threads. [default: one a core, {MOST_THREADS} at most]",
 )
 @html
 @folders.glob
@@ -117,14 +117,13 @@ def command(
     options.check_index(how, named.files)
     parity = options.parity(sidecar, named.files)
     options.check_key(how["key"])
-    formats = seglake.formats(dialect=how["dialect"])
-    indexed = {name for name, format in formats.items() if format.index_extension is not None}
+    indexed = {format.name for format in seglake.formats() if format.index_extension is not None}
     verifying = _Verifying(
         named=named,
         as_json=as_json,
         quiet=quiet,
         explain=explain,
-        cores=threads or min(os.cpu_count() or 1, folders.MOST_THREADS),
+        cores=thread_count(threads),
         spool_limit=spool_limit,
         how=how,
         parity=parity,
@@ -226,7 +225,7 @@ class _Verifying:
         import seglake
 
         arguments: dict[str, Any] = {
-            **options.only(self.how, "format", "dialect", "key", "limits"),
+            **options.only(self.how, "format", "key", "options"),
             **self.parity,
             "explain": explain,
             "threads": threads,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Unpack
 
 from seglake._errors import UnreadWarning
+from seglake._threads import thread_count
 
 from .result import IngestArguments, IngestError, IngestProgress, IngestResult
 
@@ -23,13 +24,13 @@ __all__ = ["check_names", "ingest", "require", "run"]
 
 def ingest(
     sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    dst: str | os.PathLike[str],
+    destination: str | os.PathLike[str],
     *,
     threads: int | None = None,
     progress: Callable[[IngestProgress], object] | None = None,
     **options: Unpack[IngestArguments],
 ) -> IngestResult:
-    """Reads segments, checks every record and writes tables below `dst`, a lake.
+    """Reads segments, checks every record and writes tables below `destination`, a lake.
 
     `<format>` has the records of a format, partitioned by date where they have a timestamp; `damage` each damaged
     range with its bytes; `files` a row for each input file and run; `runs` a row for each run. All come from one pass
@@ -39,19 +40,20 @@ def ingest(
 
     Args:
         sources: files, folders (with all below them) and patterns such as `/logs/*.active`.
-        dst: the folder of the lake; made where it is missing. A path, or with Delta Lake and Iceberg the URI of a
-            store: `s3://bucket/lake`.
-        threads: how many files are read at a time; by default as many as there are cores. Each holds at most 128 MiB
+        destination: the folder of the lake; made where it is missing. A path, or with Delta Lake and Iceberg the URI of
+            a store: `s3://bucket/lake`.
+        threads: how many files are read at a time; by default one for each core, 8 at most. Each holds at most 128 MiB
             of rows back, beside the batch that it is reading.
         progress: called now and then, in the calling thread, with how far the ingest is.
         format: the format of all files; by default found for each file.
-        dialect: how the messages of oplogs are laid out: `draft` (the default), `draft-1.1` or `autobase`. All oplogs
-            below one `dst` are of one dialect, unless their columns are the same.
         key: the path of the file with the key, 64 hexadecimal digits or 32 bytes; or a list of such paths, to be tried
             in order for each file. By default the key is that of the environment variable `SEGLAKE_KEY`, or else the
             public default key.
-        limits: limits in bytes, as in `seglake.open`. `record_bytes` (2^31-1): a file with a larger record has the
-            status `limit`. `chunk_bytes` (256 MiB): so has one with a chunk of more content.
+        options: what concerns some formats only, and limits in bytes, as in `seglake.open`. `dialect`: how the messages
+            of oplogs are laid out; all oplogs below one `destination` are of one dialect, unless their columns are the
+            same.
+            `record_bytes` (2^31-1): a file with a larger record has the status `limit`. `chunk_bytes` (256 MiB): so has
+            one with a chunk of more content.
         target_file_size: the size, in bytes, from which on an output file is not added to; by default 128 MiB.
         on_wrong_key: what is done about a file for which the key seems to be wrong, as no record checks although the
             structure is sound. `record` (the default): nothing of it is ingested, `files` says so, and the other files
@@ -66,19 +68,20 @@ def ingest(
         table: what keeps track of the tables' files. `parquet` (the default): their folders alone. `delta`: Delta
             Lake, which needs deltalake. `iceberg`: Apache Iceberg, which needs pyiceberg.
         catalog: the catalog of Iceberg tables: the URI of an SQL database, or properties as `pyiceberg` takes them,
-            with `namespace` for a namespace above those of the formats. By default the file `_catalog.db` in `dst`.
-        storage_options: how stores of sources and of `dst` are reached, as `obstore` and `deltalake` take it. By
-            default that comes from the environment.
+            with `namespace` for a namespace above those of the formats. By default the file `_catalog.db` in
+            `destination`.
+        storage_options: how stores of sources and of `destination` are reached, as `obstore` and `deltalake` take it.
+            By default that comes from the environment.
 
     Returns:
         What was read, written and found damaged.
 
     Raises:
         IngestError: it could not start, or had to stop; nothing of it is visible then, unless the message says so.
-            Among the reasons: a source is missing, `dst` is below a source, its tables have other columns, an
+            Among the reasons: a source is missing, `destination` is below a source, its tables have other columns, an
             argument does not concern `format`, the key is wrong for every segment, a task failed, or the disk is full.
         ValueError: a number is not positive.
-        OSError: `dst` cannot be written to.
+        OSError: `destination` cannot be written to.
 
     Example:
         >>> import seglake
@@ -87,18 +90,17 @@ def ingest(
         (('active',), 2, 6)
     """
     check_names(options)
-    if threads is not None and threads < 1:
-        raise ValueError(f"threads is {threads}: expected at least 1")
+    thread_count(threads)
     require(("pyarrow", "msgspec", "numpy"), "'seglake[lake]'")
     from .engine import thread_engine
 
-    return run(lambda: thread_engine(threads), sources, dst, options, progress)
+    return run(lambda: thread_engine(threads), sources, destination, options, progress)
 
 
 def run(
     start: StartEngine,
     sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    dst: str | os.PathLike[str],
+    destination: str | os.PathLike[str],
     arguments: IngestArguments,
     progress: Callable[[IngestProgress], object] | None,
 ) -> IngestResult:
@@ -114,7 +116,7 @@ def run(
         }[options.table]
         require((package,), install)
     several = [sources] if isinstance(sources, (str, os.PathLike)) else sources
-    result = Ingest.of([os.fspath(each) for each in several], dst, options, progress).run(start)
+    result = Ingest.of([os.fspath(each) for each in several], destination, options, progress).run(start)
     for unread in result.unread:
         warnings.warn(str(unread), UnreadWarning, stacklevel=3)
     return result

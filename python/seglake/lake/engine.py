@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import threading
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -11,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from seglake._text import printable_path
+from seglake._threads import thread_count
 
 from .progress import Progress
 from .result import IngestError, can_pass
@@ -54,11 +54,8 @@ StartEngine: TypeAlias = Callable[[], AbstractContextManager[Engine]]
 
 @contextmanager
 def thread_engine(threads: int | None) -> Generator[_ThreadEngine]:
-    """Makes an engine of threads; None takes as many as this process has cores."""
-    if threads is None:
-        # Not all cores of the machine, where a container or `taskset` allows fewer.
-        threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    yield _ThreadEngine(threads)
+    """Makes an engine of threads; None takes one for each core, 8 at most."""
+    yield _ThreadEngine(thread_count(threads))
 
 
 class _ThreadEngine:

@@ -589,6 +589,6 @@ def _sum(one: IngestResult, other: IngestResult) -> IngestResult:
 def _stranger(folder: Path) -> str | None:
     """Returns a name in a folder that is no lake, and which no run that died has left there."""
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set[str]()
-    own = {"damage", "files", "runs", *seglake.formats()}
+    own = {"damage", "files", "runs", *seglake.formats().names}
     others = (name for name in sorted(names - own) if not name.startswith(("_", ".")))
     return None if LOG in names else next(others, None)

@@ -51,15 +51,15 @@ class IngestOptions:
             IngestError: they do not fit each other, or the key cannot be read.
         """
         given: dict[str, Any] = {**arguments}
-        dialect, key, limits = (given.pop(name, None) for name in ("dialect", "key", "limits"))
-        own: dict[str, int] = dict(limits or {})
-        record_bytes = own.pop("record_bytes", None)
+        key, options = (given.pop(name, None) for name in ("key", "options"))
+        own: dict[str, Any] = dict(options or {})
+        dialect, record_bytes = (own.pop(name, None) for name in ("dialect", "record_bytes"))
         if (sidecar := given.get("sidecar")) not in (None, "auto"):
             given["sidecar"] = str(Path(sidecar).absolute())
         key_files = None if key is None else _key_files(key)
-        options = cls(FormatOptions(dialect, None, tuple(own.items())), record_bytes, key_files, **given)
-        options._check()
-        return options
+        checked = cls(FormatOptions(dialect, None, tuple(own.items())), record_bytes, key_files, **given)
+        checked._check()
+        return checked
 
     def _check(self) -> None:
         for name, value, values in (
@@ -78,8 +78,8 @@ class IngestOptions:
                 raise ValueError(f"{name} is {number}: expected at least 1")
         unknown = [name for name in limits if name not in limit_options()]
         if unknown:
-            known = ", ".join(["record_bytes", *limit_options()])
-            raise ValueError(f"limits has no {unknown[0]!r}: there are {known}")
+            known = ", ".join(["record_bytes", "dialect", *limit_options()])
+            raise ValueError(f"there is no option {unknown[0]!r} here: there are {known}")
         dialect, dialects = self.format_options.dialect, get_args(DialectName)
         if dialect is not None and dialect not in dialects:
             raise IngestError(f"there is no dialect {dialect!r}: it is one of {', '.join(dialects)}")
@@ -97,7 +97,7 @@ class IngestOptions:
         """Returns what `seglake.open` and others take for files of a format; None is that of the run, or unknown."""
         format = format or self.format
         if format is None:
-            return {"dialect": self.format_options.dialect, "limits": dict(self.format_options.limits) or None}
+            return {"options": {"dialect": self.format_options.dialect, **dict(self.format_options.limits)}}
         return {**self.format_options.arguments(format, record_bytes=self.record_bytes), "format": format}
 
 

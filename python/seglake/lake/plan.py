@@ -99,7 +99,7 @@ def source_root(source: str) -> str:
 def formats_of(source: str) -> list[str]:
     """Returns the formats that records of a source may have."""
     if source.startswith("/"):
-        return list(seglake.formats())
+        return seglake.formats().names
     family = source.partition(":")[0]
     return ["active", "sealed"] if family == "segment" else [family]
 

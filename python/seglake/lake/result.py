@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypedDict, get_args
 
 from seglake._errors import SeglakeError
-from seglake._types import DialectName, LogUnread
+from seglake._types import LogUnread, OpenOptions
 from seglake.tracking.status import FileStatus
 
 __all__ = [
@@ -41,9 +41,8 @@ class IngestArguments(TypedDict, total=False):
     """The arguments that `seglake.ingest` has for all engines. Its docstring says what each means."""
 
     format: str | None
-    dialect: DialectName | None
     key: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None
-    limits: Mapping[str, int] | None
+    options: OpenOptions | None
     target_file_size: int
     on_wrong_key: OnWrongKey
     final: bool

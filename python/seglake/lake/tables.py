@@ -154,7 +154,7 @@ class _LakeTables(Tables):
         return self.table(table).files_with(source)
 
     def other(self) -> str | None:
-        there = (name for name in [*seglake.formats(), *_OWN] if self.table(name).committed())
+        there = (name for name in [*seglake.formats().names, *_OWN] if self.table(name).committed())
         return next((self._uri(name) for name in there), None)
 
     def _own_log(self, name: str) -> dict[str, float]:

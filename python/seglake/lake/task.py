@@ -234,7 +234,7 @@ class _GroupReading:
         if file.segment is not None:  # it says itself which format it has by now
             return file.segment.format
         how: dict[str, Any] = {
-            "dialect": options.format_options.dialect,
+            "options": {"dialect": options.format_options.dialect},
             "key": options.key_files,
             "storage_options": options.storage_options,
         }

@@ -82,7 +82,7 @@ def verified(
         try:
             return verify(source(), format=format, sidecar=sidecar, progress=progress, **how)
         except FormatError as error:
-            if format is not None or detect(source(), **_named(how, "dialect", "key")).format is not None:
+            if format is not None or detect(source(), **_named(how, "key", "options")).format is not None:
                 raise
             unknown = error
     found = verify_parity(source(), sidecar=sidecar, progress=progress)

@@ -24,7 +24,7 @@ from seglake.write.new_file import new_file
 from .by_sidecar import RAW, NotASegmentError, is_sound, verified
 
 if TYPE_CHECKING:
-    from seglake._types import DialectName, Limits
+    from seglake._types import OpenOptions
 
 __all__ = ["Scrubbed", "scrub"]
 
@@ -83,9 +83,8 @@ def scrub(
     subset: tuple[int, int] | None = None,
     state: str | PathLike[str] | None = None,
     glob: str | Sequence[str] | None = None,
-    dialect: DialectName | None = None,
     key: Any = None,
-    limits: Limits | None = None,
+    options: OpenOptions | None = None,
     progress: Callable[[str, int, int], object] | None = None,
 ) -> Generator[Scrubbed]:
     """Verifies all files of folders, one after the other in the order of their paths, each with its parity sidecar.
@@ -104,9 +103,8 @@ def scrub(
         state: a file that notes how far the pass has come. If the pass is ended early, the next one with the same
             file, folders and subset goes on there, after the last file that was done. Without it each pass begins anew.
         glob: only files whose name matches, such as `*.sealed`; or any of several patterns.
-        dialect: of oplogs, as in `verify`.
         key: the key of the checksums, as in `verify`.
-        limits: as in `verify`.
+        options: as in `verify`.
         progress: called now and then with the path, how many bytes of the file are done, and its size.
 
     Returns:
@@ -148,7 +146,7 @@ def scrub(
     noted = None if state is None else _State.load(os.fspath(state), folders, subset)
     if noted is not None:
         noted.write()  # a pass of hours is not to end with that it cannot be
-    given = {"dialect": dialect, "key": key, "limits": limits}
+    given = {"key": key, "options": options}
     chosen = FileFilter(recursive=True, name_pattern=glob, goes_on=True)
     return _Scrub(folders, chosen, subset, noted, _Pace(rate), {**given, "repair": repair}, progress, shown).run()
 
@@ -325,7 +323,7 @@ class _Scrub:
             self.pace.keep(max(done - before, 0))
             before = done
 
-        arguments = {name: self.how[name] for name in ("dialect", "key", "limits")}
+        arguments = {name: self.how[name] for name in ("key", "options")}
         try:
             found = self._verified(file, arguments, advance)
         except NotASegmentError:
@@ -356,9 +354,9 @@ class _Scrub:
             SeglakeError, OSError: it cannot be read.
         """
         if file.segment is None:
-            found = verified(lambda: file.path, explain=0, progress=advance, **arguments)
+            found = verified(lambda: file.path, explain=0, threads=1, progress=advance, **arguments)
         else:
-            found = verify(file.segment, explain=0, progress=advance, **arguments)
+            found = verify(file.segment, explain=0, threads=1, progress=advance, **arguments)
         if isinstance(found, Report):
             return Scrubbed(file.path, found, parity=found.parity)
         return Scrubbed(file.path, None, parity=found)

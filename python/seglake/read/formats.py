@@ -52,26 +52,24 @@ class FormatOptions:
             record_bytes: the limit of records, which all formats have; None is the library's default.
         """
         concerning = format_named(format).open_options
-        arguments: dict[str, Any] = {name: value for name, value in self._own() if name in concerning}
-        limits = {name: value for name, value in self.limits if name in concerning}
+        options = {name: value for name, value in self._own() if name in concerning}
         if record_bytes is not None:
-            limits["record_bytes"] = record_bytes
-        return {**arguments, "limits": limits} if limits else arguments
+            options["record_bytes"] = record_bytes
+        return {"options": options} if options else {}
 
     def foreign(self, format: str) -> list[str]:
         """Returns the names of those that are given and do not concern a format."""
         concerning = format_named(format).open_options
-        return [name for name, _ in (*self._own(), *self.limits) if name not in concerning]
+        return [name for name, _ in self._own() if name not in concerning]
 
     def _own(self) -> list[tuple[str, Any]]:
         own = (("dialect", self.dialect), ("index", self.index))
-        return [(name, value) for name, value in own if value is not None]
+        return [*((name, value) for name, value in own if value is not None), *self.limits]
 
 
 def limit_options() -> dict[str, seglake.types.FormatOption]:
     """Returns the limits that formats declare for reading, by their names."""
-    formats = seglake.formats().values()
-    declared = (option for format in formats for option in format.open_options.values())
+    declared = (option for format in seglake.formats() for option in format.open_options.values())
     return {option.name: option for option in declared if option.kind == "bytes"}
 
 
@@ -116,7 +114,7 @@ def format_named(name: str) -> seglake.Format:
     """
     formats = seglake.formats()
     if name not in formats:
-        raise ValueError(f"there is no format {name!r}: it is one of {', '.join(formats)}")
+        raise ValueError(f"there is no format {name!r}: it is one of {', '.join(formats.names)}")
     return formats[name]
 
 

@@ -36,7 +36,7 @@ _UUID_BYTES: Final = 16
 def lazy_frame(scan: Scan) -> pl.LazyFrame:
     """Returns a frame that reads the scan when it is collected."""
     schema = _frame(scan.schema, ()).schema
-    kinds = {column.name: column.kind for column in formats(dialect=scan.arguments["dialect"])[scan.format].columns}
+    kinds = {column.name: column.kind for column in formats(options=scan.arguments["options"])[scan.format].columns}
     # A column of paths may have the name of one that is not read.
     kinds.pop(scan.include_file_paths or "", None)
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn, Typ
 from seglake._errors import FormatError, UnreadWarning
 from seglake._native import Batch, Reader, Record, Report, Schema, open
 from seglake._text import printable_path
-from seglake._types import DialectName, Limits, LogUnread, Span
+from seglake._threads import thread_count
+from seglake._types import LogUnread, OpenOptions, Span
 from seglake._values import is_uri
 
 from . import frames
@@ -36,8 +37,8 @@ _Source: TypeAlias = str | os.PathLike[str]
 
 # Larger files are read one after another by as many threads as there are, smaller ones side by side.
 _LARGE_BYTES: Final = 64 << 20
-# Each has a file's window and batches in memory, so a machine with very many cores is not to have one for each.
-_MOST_THREADS: Final = 16
+
+_BATCH_SIZE: Final = 131_072
 
 _NO_SEGMENT: Final = "if it is not a segment, leave it out with `glob`; if it is one, name its format with `format`"
 
@@ -89,7 +90,7 @@ class Damaged(NamedTuple):
 
     Example:
         >>> import seglake
-        >>> [range.cause for range in seglake.scan("damaged.active").damage()]
+        >>> [range.cause for range in seglake.scan("damaged.active").find_damage()]
         ['checksum_mismatch']
     """
 
@@ -104,20 +105,16 @@ def scan(
     sources: _Source | Sequence[_Source],
     *,
     format: str | None = None,
-    dialect: DialectName | None = None,
     columns: Sequence[str] | None = None,
     filters: _Filters | None = None,
     on_damage: Literal["raise", "skip", "repair"] = "raise",
     key: _Key | None = None,
-    sidecar: Literal["auto"] | None = "auto",
-    recursive: bool = True,
     glob: str | Sequence[str] | None = None,
     include_file_paths: str | None = None,
     prune: bool = False,
     threads: int | None = None,
     uuid_type: Literal["uuid", "arrow.uuid", "binary", "string"] = "uuid",
-    batch_size: int = 131072,
-    limits: Limits | None = None,
+    options: OpenOptions | None = None,
     filesystem: object | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Scan:
@@ -131,36 +128,31 @@ def scan(
     (UnreadWarning), and listed by `Scan.unread`.
 
     Args:
-        sources: a file, a folder, a pattern such as "logs/*.active" (`*`, `?`, `[abc]`, `{a,b}`), the URI
-            of a store (`s3://bucket/logs`), or a list of these. In folders, and where a pattern matches, names that
+        sources: a file, a folder with all below it, a pattern such as "logs/*.active" (`*`, `?`, `[abc]`, `{a,b}`), the
+            URI of a store (`s3://bucket/logs`), or a list of these. In folders, and where a pattern matches, names that
             begin with "_" or "." are left out, and links to folders are not followed; so is the index of a chunked log,
             which is read with that. A file that is named twice is read once.
         format: the format's name; None tells it by content and extension. All files have to be of one format, but
             active and sealed segments go together: leave it out there. One that begins with
             the same record as a file of the other format is refused, as it is probably that one, sealed. Copies of one
             format are not noticed.
-        dialect: how an oplog's messages are laid out: "draft" (default), "draft-1.1" or "autobase".
         columns: the columns to read, as in `open`.
         filters: the records to give, as in `open`.
         on_damage: "raise" raises DamageError at damage, after all records before it; "skip" reads on after it, and
             warns once for each damaged file (DamageWarning); "repair" is as "skip", and gives records that parity
-            sidecars restore.
+            sidecars restore. Files of this machine are read by the sidecars beside them, where there are any.
         key: the key of the checksums, as in `open`.
-        sidecar: "auto" reads files of this machine by the parity sidecars beside them, where there are any, as
-            `open` does; None without.
-        recursive: whether to look in folders within the folders.
         glob: read only those files of folders whose name matches, such as "*.active" or "*.{active,sealed}"; or any of
             several patterns. It also chooses among the segments of a log.
         include_file_paths: the name of a column with each record's file, after the others.
         prune: read no more of each file than records of `filters` can be in, as in `open`: a file whose index, table of
             contents or first record proves that it has none is passed over. Damage elsewhere goes unnoticed, but not by
-            `Scan.damage`; `Scan.files` lists all files.
-        threads: how many threads read. None: one for each core, 16 at most. Rows and errors are those of one thread, in
+            `Scan.find_damage`; `Scan.files` lists all files.
+        threads: how many threads read. None: one for each core, 8 at most. Rows and errors are those of one thread, in
             the same order; memory is for a few batches for each. Files of this machine that have less than 128 KiB on
             average are read by one, which is faster.
         uuid_type: the type of UUID columns, as in `open`.
-        batch_size: a batch ends before it has more rows; it has at least one.
-        limits: limits in bytes, as in `open`.
+        options: what concerns some formats only, and limits in bytes, as in `open`.
         filesystem: a `pyarrow.fs.FileSystem` or an `fsspec` file system. `sources` are then paths or URIs within it.
         storage_options: settings of URIs' stores by the keys of `object_store`, as delta-rs and polars take them; what
             is not given comes from the environment.
@@ -187,31 +179,21 @@ def scan(
     for name in names:
         if not isinstance(name, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"sources are paths, patterns and URIs, not {type(name).__qualname__}: open() reads that")
-    if sidecar not in ("auto", None):
-        raise ValueError(
-            f'sidecar={sidecar!r}: it is "auto" or None here, as a sidecar is that of one file: open() reads one by it'
-        )
-    if threads is None:
-        threads = min(os.cpu_count() or 1, _MOST_THREADS)
-    if threads < 1:
-        raise ValueError(f"threads is {threads}: it is at least 1")
+    threads = thread_count(threads)
     arguments: dict[str, Any] = {
         "format": format,
-        "dialect": dialect,
         "columns": columns,
         "filters": filters if filters is None else plain(filters),
         "on_damage": on_damage,
         "key": key,
-        "sidecar": sidecar,
         "prune": prune,
         "uuid_type": uuid_type,
-        "batch_size": batch_size,
-        "limits": limits,
+        "options": options,
     }
     from seglake.stores import Stores
 
     stores = Stores(filesystem, storage_options)
-    files = _Files([os.fspath(name) for name in names], stores, recursive=recursive, glob=glob, key=key)
+    files = _Files([os.fspath(name) for name in names], stores, glob=glob, key=key)
     found = Scan(files, arguments, None, threads)
     if include_file_paths is None:
         return found
@@ -236,20 +218,17 @@ class _Files:
         names: list[str],
         stores: Stores,
         *,
-        recursive: bool,
         glob: str | Sequence[str] | None,
         key: _Key | None,
     ) -> None:
         from seglake.stores import FileFilter, find_files
 
-        chosen = FileFilter(recursive=recursive, name_pattern=glob)
+        chosen = FileFilter(recursive=True, name_pattern=glob)
         listing = find_files(names, chosen, stores, key=key)
         if not listing.files:
             text = f"no files to read in {', '.join(map(printable_path, names)) or 'an empty list of sources'}"
             if listing.left_out:
                 text += f"; {listing.left_out} files do not match glob={glob!r}"
-            if listing.folders_not_entered:
-                text += f"; {listing.folders_not_entered} folders were not entered: recursive=True does"
             raise FileNotFoundError(text)
         for unread in listing.unread:
             warnings.warn(str(unread), UnreadWarning, stacklevel=3)
@@ -304,9 +283,9 @@ class Scan:
         self._threads = 1 if files.are_small else threads
         # What no other file may differ in. Active and sealed segments have the same columns.
         chosen = next((file for file in files.found if file.segment is None), files.found[0])
-        own = {name: arguments[name] for name in ("dialect", "key", "sidecar")}
+        own = {name: arguments[name] for name in ("options", "key")}
         identities = lambda: {file.path: identity_of(file, files.source, **own) for file in files.found}  # noqa: E731
-        self._together = Together(arguments["dialect"], identities)
+        self._together = Together(arguments["options"], identities)
         with self._opened(chosen) as first:
             self._format = first.format
             schema = first.schema
@@ -466,7 +445,7 @@ class Scan:
 
         return lazy_frame(self)
 
-    def damage(self) -> Generator[Damaged]:
+    def find_damage(self) -> Generator[Damaged]:
         """Yields every damaged range of the files, whatever `on_damage`, `filters` and `prune` say. Checks all records.
 
         Raises:
@@ -475,13 +454,13 @@ class Scan:
         Example:
             >>> import seglake
             >>> orders = seglake.scan("logs", glob="*.active")
-            >>> list(orders.damage())
+            >>> list(orders.find_damage())
             []
         """
 
         def damaged(file: SegmentFile) -> Generator[Span]:
             with self._opened(file) as reader:
-                yield from reader.damage()
+                yield from reader.ledger(damaged_only=True)
 
         with closing(in_order(self._files.found, damaged, self._threads)) as ranges:
             for file, span in ranges:
@@ -590,8 +569,11 @@ class Scan:
         both = [*(self._arguments["filters"] or ()), *plain(filters)]
         return Scan(self._files, {**self._arguments, "filters": both}, self._include_file_paths, self._threads)
 
-    def batches(self) -> ScanBatches:
+    def batches(self, batch_size: int = _BATCH_SIZE) -> ScanBatches:
         """Returns an iterator over the records as `Batch`es, in flat memory; one may have damage and no rows.
+
+        Args:
+            batch_size: a batch ends before it has more rows; it has at least one.
 
         Raises:
             DamageError, FormatError, OSError: as `count_rows`, after the batches before it.
@@ -604,17 +586,20 @@ class Scan:
         """
 
         def batches() -> Generator[Batch]:
-            with closing(self.batches_by_file()) as found:
+            with closing(self.batches_by_file(batch_size=batch_size)) as found:
                 for _, batch in found:
                     yield batch
 
         return ScanBatches(self._schema, batches())
 
-    def batches_by_file(self, read: Callable[[str, Report], object] | None = None) -> Generator[tuple[str, Batch]]:
+    def batches_by_file(
+        self, read: Callable[[str, Report], object] | None = None, *, batch_size: int = _BATCH_SIZE
+    ) -> Generator[tuple[str, Batch]]:
         """Yields what `batches` gives, each with its file's path.
 
         Args:
             read: called with the path and the report of each file that was read to its end, by the thread that did it.
+            batch_size: as of `batches`.
 
         Raises:
             DamageError, FormatError, OSError: as `count_rows`, after the batches before it.
@@ -628,7 +613,7 @@ class Scan:
 
         def batches(file: SegmentFile) -> Generator[Batch]:
             with self._opened(file, threads=self._threads if self._is_large(file) else 1) as reader:
-                for batch in reader.batches():
+                for batch in reader.batches(batch_size):
                     yield batch if self._include_file_paths is None else batch.renamed(self._schema)
                 if read is not None:
                     read(file.path, reader.report)

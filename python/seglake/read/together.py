@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from seglake._errors import FormatError, SeglakeError
 from seglake._native import formats, identity
 from seglake._text import printable_path
-from seglake._types import DialectName
+from seglake._types import OpenOptions
 
 if TYPE_CHECKING:
     from seglake.stores import SegmentFile
@@ -22,7 +22,7 @@ class Together:
     """Holds the files that are read together against the first of them that is no segment of a log.
 
     Args:
-        dialect: how oplogs' messages are laid out.
+        options: what concerns some formats only, as in `open`.
         identities: returns the `identity_of` each file, by their paths. It is called once, and only if there are files
             of two formats.
 
@@ -31,9 +31,9 @@ class Together:
         formats: all formats, by their names.
     """
 
-    def __init__(self, dialect: DialectName | None, identities: Callable[[], Mapping[str, str | None]]) -> None:
+    def __init__(self, options: OpenOptions | None, identities: Callable[[], Mapping[str, str | None]]) -> None:
         self.format: str | None = None
-        self.formats = formats(dialect=dialect)
+        self.formats = formats(options=options)
         self._identities = identities
         self._first: SegmentFile | None = None
         self._alike: frozenset[str] | None = None

@@ -168,17 +168,17 @@ class Decoder:
     def _open(self, slice: Slice) -> seglake.Reader:
         later = [("uuid", ">", slice.after.last)] if slice.after is not None else []
         read: dict[str, Any] = {
-            "part": slice.part,
             "on_damage": "raise" if not self._skips else "repair" if self.options.repair else "skip",
             "columns": self.read_schema.columns,
             "uuid_type": self.read_schema.uuid_type,
             "filters": [*(condition for _, condition in self.options.conditions), *later],
         }
         if slice.growth is not None:
-            return open_growth(slice.growth, self.options, self.format, **read)
-        return self._opened(
+            return open_growth(slice.growth, self.options, self.format, slice.part, **read)
+        reader = self._opened(
             slice, key=self.options.read_key, record_bytes=self.options.record_bytes, prune=True, **read
         )
+        return reader if slice.part is None else reader.part(slice.part)
 
     def _opened(self, slice: Slice, *, key: Any = None, record_bytes: int | None = None, **more: Any) -> seglake.Reader:
         format = slice.format or self.format

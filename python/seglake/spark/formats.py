@@ -22,8 +22,7 @@ _NOT_WRITTEN: Final = ("dialect", "if_exists", "preallocate", "zero_torn_tail")
 
 def write_options() -> dict[str, seglake.types.FormatOption]:
     """Returns the options that formats declare for new files, by their names, but for those that Spark has itself."""
-    formats = seglake.formats().values()
-    declared = (option for format in formats for option in format.create_options.values())
+    declared = (option for format in seglake.formats() for option in format.create_options.values())
     return {option.name: option for option in declared if option.kind != "key" and option.name not in _NOT_WRITTEN}
 
 

@@ -17,7 +17,7 @@ __all__ = ["ingest"]
 
 def ingest(
     sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    dst: str | os.PathLike[str],
+    destination: str | os.PathLike[str],
     *,
     spark: SparkSession | Callable[[], SparkSession] | None = None,
     master: str = "local[*]",
@@ -25,17 +25,17 @@ def ingest(
     progress: Callable[[IngestProgress], object] | None = None,
     **options: Unpack[IngestArguments],
 ) -> IngestResult:
-    """Reads segments with Spark, checks every record and writes tables below `dst`, a lake.
+    """Reads segments with Spark, checks every record and writes tables below `destination`, a lake.
 
     It writes the same rows as `seglake.ingest`, which says what the tables are.
 
     Args:
         sources: files, folders and patterns, as in `seglake.ingest`.
-        dst: the folder of the lake, as in `seglake.ingest`.
+        destination: the folder of the lake, as in `seglake.ingest`.
         spark: the session to use, or a function that gives it, which is called once there is something to read. By
             default the one that is active, or else a new one that is stopped in the end.
-        master: Spark's master URL for a new session, or a Spark Connect URL. A cluster has to see the sources, `dst`
-            and the key's file under the same paths, and to have this package.
+        master: Spark's master URL for a new session, or a Spark Connect URL. A cluster has to see the sources,
+            `destination` and the key's file under the same paths, and to have this package.
         conf: settings for a new session.
         progress: called now and then, in the calling thread, with how far the ingest is. That shows when the tasks are
             done, as executors report nothing before.
@@ -48,10 +48,11 @@ def ingest(
 
     Raises:
         IngestError: it could not start, or had to stop; nothing of it is visible then, unless the message says so.
-            Among the reasons: a source is missing, `dst` is below a source, its tables have other columns, an argument
-            does not concern `format`, the key is wrong for every segment, Java cannot be started, the job failed.
+            Among the reasons: a source is missing, `destination` is below a source, its tables have other columns, an
+            argument does not concern `format`, the key is wrong for every segment, Java cannot be started, or the job
+            failed.
         ValueError: a number of bytes is not positive.
-        OSError: `dst` cannot be written to.
+        OSError: `destination` cannot be written to.
     """
     check_names(options)
     require(("pyspark", "pyarrow", "pandas", "msgspec", "numpy"), "'seglake[spark]'")
@@ -59,7 +60,7 @@ def ingest(
 
     settings = conf or {}
     _check_conf(settings)
-    return run(lambda: spark_engine(spark, master, settings), sources, dst, options, progress)
+    return run(lambda: spark_engine(spark, master, settings), sources, destination, options, progress)
 
 
 def _check_conf(conf: Mapping[str, str]) -> None:

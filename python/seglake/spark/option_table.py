@@ -59,10 +59,12 @@ _ELSEWHERE: Final = {
     "includefilepaths": "metadataColumns",
     "key": "keyFile, or secretKey for the key itself",
     "limits": "recordBytes",
+    "options": "dialect, index, recordBytes, chunkBytes, each an option of its own",
     "ondamage": "mode, which is PERMISSIVE, DROPMALFORMED or FAILFAST, or repair",
     "overwrite": '.mode("overwrite") of the writer',
     "password": "secretKey",
     "recursive": "recursiveFileLookup",
+    "start": "startingFrom",
     "startingoffsets": "startingFrom",
     "starttime": "since",
     "storageoptions": f"{STORE_PREFIX}region and the like, each an option of its own",
@@ -192,7 +194,7 @@ def _secret(text: str) -> Secret:
 
 
 def _reading() -> Iterator[Option]:
-    formats = tuple(seglake.formats())
+    formats = tuple(seglake.formats().names)
     size = partial(values.size, least=1)
     bound = (
         "Only records from then on, or before then. A time is ISO 8601, without an offset in the zone of `timeZone` or "
@@ -457,7 +459,7 @@ def _one_of(name: str, names: Any, about: str, default: str | None = None, *, ot
 
 def _declared(option: FormatOption, where: str) -> Option:
     """An option that formats declare, as their own words have it."""
-    formats = [format.name for format in seglake.formats().values() if option.name in getattr(format, where)]
+    formats = [format.name for format in seglake.formats() if option.name in getattr(format, where)]
     kind = "boolean" if option.kind == "flag" else option.kind
     if kind == "number":
         kind = f"number from {option.minimum} to {option.maximum}"

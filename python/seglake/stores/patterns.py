@@ -90,7 +90,7 @@ def without_kept(paths: Sequence[str]) -> list[str]:
 @cache
 def _logs() -> dict[str, str]:
     """The extensions of logs that have an index beside them, by the extension of that."""
-    return {own.index_extension: own.extension for own in formats().values() if own.index_extension is not None}
+    return {own.index_extension: own.extension for own in formats() if own.index_extension is not None}
 
 
 def alternatives(pattern: str) -> Iterator[str]:

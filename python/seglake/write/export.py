@@ -71,7 +71,7 @@ class Exported(NamedTuple):
 
 def export(
     source: Scan | str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    path: str | os.PathLike[str] | BinaryIO,
+    destination: str | os.PathLike[str] | BinaryIO,
     *,
     to: FileKind | None = None,
     value: ValueForm | None = None,
@@ -93,7 +93,8 @@ def export(
 
     Args:
         source: a scan, or what `seglake.scan` takes: paths of files and folders, patterns, URIs.
-        path: the file to write, by its path or URI, or a binary file object, to which Arrow is written as a stream.
+        destination: the file to write, by its path or URI, or a binary file object, to which Arrow is written as a
+            stream.
         to: "parquet", "arrow", "csv" or "jsonl"; None tells it by the extension.
         value: how CSV and JSON lines have values. None is "text" in CSV and "base64" in JSON lines. "text" and "json"
             are the value itself; in `value_base64` is instead what is not UTF-8, or not JSON. "base64" and "hex" take
@@ -120,11 +121,11 @@ def export(
         3
     """
     scan = source if isinstance(source, Scan) else scan_of(source, storage_options=storage_options)
-    _check_arguments(path, damage, row_group_size)
+    _check_arguments(destination, damage, row_group_size)
     if if_exists not in ("error", "overwrite"):
         raise ValueError(f'if_exists is "error" or "overwrite", not {if_exists!r}')
     overwrites = if_exists == "overwrite"
-    kind = to or kind_of(path)
+    kind = to or kind_of(destination)
     if kind not in FILE_KINDS:
         raise ValueError(f"to is one of {', '.join(FILE_KINDS)}, not {kind!r}")
     if row_group_size < 1:
@@ -135,17 +136,17 @@ def export(
         raise ValueError(f"`value` is for csv and jsonl: {kind} has values as they are")
     if damage is not None and scan.arguments["on_damage"] == "raise":
         raise ValueError('damage= needs a scan with on_damage="skip" or "repair": otherwise damage is an error')
-    named = [each for each in (path, damage) if isinstance(each, str | os.PathLike)]
+    named = [each for each in (destination, damage) if isinstance(each, str | os.PathLike)]
     places = _places(named, Stores(None, storage_options))
     _check_written(scan, places, len(named))
     with ExitStack() as open_files:
         # What is entered last gets its name first: nobody finds records whose damage is not there yet.
-        records = open_files.enter_context(_opened(path, places, overwrite=overwrites))
+        records = open_files.enter_context(_opened(destination, places, overwrite=overwrites))
         damaged = None
         if damage is not None:
             damaged = open_files.enter_context(_opened(damage, places, overwrite=overwrites))
         schema = cast("Any", scan.schema)
-        streamed = not isinstance(path, str | os.PathLike)
+        streamed = not isinstance(destination, str | os.PathLike)
         sheet = open_files.enter_context(
             _sheet(kind, records, schema, compression, row_group_size, value=value, streamed=streamed)
         )
@@ -164,7 +165,7 @@ def _check_arguments(path: object, damage: object, row_group_size: object) -> No
         TypeError: something is.
     """
     if not isinstance(path, str | os.PathLike) and not hasattr(path, "write"):
-        raise TypeError(f"path must be a path, a URI or a binary file object, not {type(path).__name__}")
+        raise TypeError(f"destination must be a path, a URI or a binary file object, not {type(path).__name__}")
     if damage is not None and not isinstance(damage, str | os.PathLike):
         raise TypeError(f"damage must be a path or a URI, not {type(damage).__name__}")
     if not isinstance(row_group_size, int):
@@ -223,7 +224,7 @@ def _check_written(scan: Scan, places: Mapping[str | os.PathLike[str], Path | _E
     ]
     if len(set(own)) < count:
         shown = printable_path(next(iter(places)))
-        raise ValueError(f"{shown}: is to be written twice, as path and as damage=: name two files")
+        raise ValueError(f"{shown}: is to be written twice, as destination and as damage=: name two files")
     for place in places.values():
         shown = printable_path(place if isinstance(place, Path) else place.name)
         if isinstance(place, _Elsewhere):

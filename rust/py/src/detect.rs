@@ -7,6 +7,7 @@ use seglake::format;
 use crate::error::raise;
 use crate::json::hash_of;
 use crate::key::KeyArgument;
+use crate::options::{General, Named};
 use crate::read_options::ReadArguments;
 use crate::remote::within;
 use crate::source::given_in;
@@ -101,26 +102,27 @@ impl Detection {
 }
 
 /// Tells a file's format by its content, and by its extension where the content does not tell. Formats without a magic number
-/// (active, oplog, tfrecord) are told by their first records; an oplog's are decoded as `dialect` says.
+/// (active, oplog, tfrecord) are told by their first records; an oplog's are decoded as `dialect` among the `options` says, which are as in `open`.
 ///
 /// Raises OSError where the file cannot be read.
 ///
 /// >>> seglake.detect("orders.sealed").format
 /// 'sealed'
 #[pyfunction]
-#[pyo3(signature = (source, *, dialect=None, key=None, filesystem=None, storage_options=None))]
+#[pyo3(signature = (source, *, key=None, options=None, filesystem=None, storage_options=None))]
 pub(crate) fn detect(
     source: &Bound<'_, PyAny>,
-    dialect: Option<&str>,
     key: Option<KeyArgument>,
+    options: Option<Named>,
     filesystem: Option<Py<PyAny>>,
     storage_options: Option<Py<PyAny>>,
 ) -> PyResult<Detection> {
     let py = source.py();
     let within = within(source, &filesystem, &storage_options)?;
     let arguments = ReadArguments {
-        dialect,
         key,
+        options: options.as_ref(),
+        general: General::ALL,
         ..ReadArguments::default()
     };
     let (options, ..) = arguments.options(py)?;

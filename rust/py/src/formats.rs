@@ -8,28 +8,26 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use seglake::format::{Column, FORMATS, Format, FormatOption, OptionKind, Options};
 
-use crate::message::dialect_of;
+use crate::options::{General, Named, Reading};
 
-/// The formats that there are, by their names.
+/// The formats that there are: a tuple of Formats, in which one is also found by its name.
 ///
-/// `dialect` is how the messages of an oplog are laid out, on which its columns depend. Raises ValueError for an unknown one.
+/// options: as in `open`: the columns of an oplog depend on its `dialect`.
 ///
-/// >>> list(seglake.formats())
+/// >>> [format.name for format in seglake.formats()]
 /// ['active', 'sealed', 'tenant', 'chunked', 'oplog', 'tfrecord']
 /// >>> seglake.formats()["chunked"].identifier
 /// ('offset',)
 #[pyfunction]
-#[pyo3(signature = (*, dialect=None))]
-pub(crate) fn formats<'py>(py: Python<'py>, dialect: Option<&str>) -> PyResult<Bound<'py, PyDict>> {
-    let mut options = Options::default();
-    if let Some(dialect) = dialect {
-        options.dialect = dialect_of(py, dialect)?;
-    }
-    let formats = PyDict::new(py);
-    for format in FORMATS {
-        formats.set_item(format.name, object(py, format, &options)?)?;
-    }
-    Ok(formats)
+#[pyo3(signature = (*, options=None))]
+pub(crate) fn formats(py: Python<'_>, options: Option<Named>) -> PyResult<Bound<'_, PyAny>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let options = Reading::new(py, options.as_ref(), General::ALL, None)?.apply(Options::default());
+    let formats = FORMATS.iter().map(|format| object(py, format, &options));
+    let formats = PyTuple::new(py, formats.collect::<PyResult<Vec<_>>>()?)?;
+    CLASS
+        .import(py, "seglake._types", "Formats")?
+        .call1((formats,))
 }
 
 /// The format whose extension a path has. `argument`: what names the format instead.

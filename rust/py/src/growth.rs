@@ -11,11 +11,11 @@ use crate::error::raise;
 use crate::filters::Filters;
 use crate::key::{KeyArgument, Origin};
 use crate::keywords::with_keywords;
-use crate::limits::{General, Settings};
 use crate::listed::ListedSegment;
 use crate::names;
 use crate::numbers;
 use crate::open::{bounds, uuids};
+use crate::options::{General, Named};
 use crate::parity::{AUTO, SidecarArgument};
 use crate::passes::Passes;
 use crate::position::Position;
@@ -26,7 +26,7 @@ use crate::reopening::Reopening;
 
 with_keywords! {
 /// Opens a file to read what it grew by since a position; all of it where that is None. Each pass of the reader, and its
-/// `ledger()` and `damage()`, are of that alone. Once a pass has read to the end, `Reader.position` says where to go on, and
+/// `ledger()`, are of that alone. Once a pass has read to the end, `Reader.position` says where to go on, and
 /// `Reader.pending_bytes` how much of an unfinished record is left. `source` is as in `open`.
 ///
 /// Records, damage and bytes of one call after the other add up to those of one reading of the file. An active file that was
@@ -46,7 +46,7 @@ with_keywords! {
 ///     damage if there would be. But of a chunked file most chunks are left out, without being decompressed: those that headers lead over to
 ///     the last sound one. In other formats, with `filters`, with a parity sidecar, of objects of a store and if `on_damage` is "raise",
 ///     it changes nothing.
-/// The others are as in `open`.
+/// The others are as in `open`. A file of a file system is given as the file object that this opens.
 ///
 /// Raises ReplacedError where it is another file than the position is of, or less of it is left, and what `open` raises.
 ///
@@ -55,26 +55,21 @@ with_keywords! {
 /// (['order.created', 'order.paid'], 45)
 /// >>> [record.type for record in seglake.incremental.resume("orders.active", orders.position)]
 /// ['order.shipped']
-#[pyo3(text_signature = "(source, position, *, size=None, final=False, only_end=False, format=None, dialect=None, columns=None, filters=None, on_damage=\"raise\", key=None, sidecar=\"auto\", index=None, uuid_type=\"uuid\", batch_size=131072, limits=None, filesystem=None, storage_options=None)")]
+#[pyo3(text_signature = "(source, position, *, size=None, final=False, only_end=False, format=None, columns=None, filters=None, on_damage=\"raise\", key=None, sidecar=\"auto\", uuid_type=\"uuid\", options=None, storage_options=None)")]
 fn resume(source: &Bound<'_, PyAny>, position: Option<Bound<'_, Position>>; ResumeArguments<'a> [keywords] {
     #[pyo3(from_py_with = numbers::size)]
     size: Option<u64> = None,
     r#final: bool = false,
     only_end: bool = false,
     format: Option<&'a str> = None,
-    dialect: Option<&'a str> = None,
     #[pyo3(from_py_with = names::columns)]
     columns: Option<Vec<String>> = None,
     filters: Option<Filters> = None,
     on_damage: &'a str = "raise",
     key: Option<KeyArgument> = None,
     sidecar: Option<SidecarArgument> = AUTO,
-    index: Option<Py<PyAny>> = None,
     uuid_type: &'a str = "uuid",
-    #[pyo3(from_py_with = numbers::batch_size)]
-    batch_size: usize = 131072,
-    limits: Option<Settings> = None,
-    filesystem: Option<Py<PyAny>> = None,
+    options: Option<Named> = None,
     storage_options: Option<Py<PyAny>> = None,
 }) -> Reader;
 }
@@ -91,14 +86,12 @@ impl ResumeArguments<'_> {
         let uuids = uuids(self.uuid_type)?;
         let keywords = self.keywords(py)?;
         keywords.set_item("position", &position)?;
-        let within = within(source, &self.filesystem, &self.storage_options)?;
+        let within = within(source, &None, &self.storage_options)?;
         let arguments = ReadArguments {
             format: self.format,
-            dialect: self.dialect,
-            index: self.index.as_ref().map(|index| index.bind(py)),
             key: self.key,
-            limits: self.limits,
-            general: &[General::RecordBytes, General::BatchBytes],
+            options: self.options.as_ref(),
+            general: General::ALL,
             sidecar: self.sidecar,
             filesystem: within.as_ref(),
             ..ReadArguments::default()
@@ -127,7 +120,7 @@ impl ResumeArguments<'_> {
             growth: Some(growth),
             threads: 1,
         };
-        let bounds = bounds(self.batch_size, given.limits.batch_bytes);
+        let bounds = bounds(given.batch_bytes);
         let selection = selection.map_err(core)?;
         Ok(Reader::new(
             source, format, options, selection, bounds, passes, reopening,
@@ -165,16 +158,14 @@ with_keywords! {
 /// >>> identity = seglake.incremental.identity
 /// >>> identity("orders.active").split(":")[0], identity("orders.active", size=10)
 /// ('segment', None)
-#[pyo3(text_signature = "(source, *, size=None, format=None, dialect=None, key=None, sidecar=\"auto\", limits=None, filesystem=None, storage_options=None)")]
+#[pyo3(text_signature = "(source, *, size=None, format=None, key=None, sidecar=\"auto\", options=None, storage_options=None)")]
 fn identity(source: &Bound<'_, PyAny>; IdentityArguments<'a> {
     #[pyo3(from_py_with = numbers::size)]
     size: Option<u64> = None,
     format: Option<&'a str> = None,
-    dialect: Option<&'a str> = None,
     key: Option<KeyArgument> = None,
     sidecar: Option<SidecarArgument> = AUTO,
-    limits: Option<Settings> = None,
-    filesystem: Option<Py<PyAny>> = None,
+    options: Option<Named> = None,
     storage_options: Option<Py<PyAny>> = None,
 }) -> Option<String>;
 }
@@ -182,12 +173,12 @@ fn identity(source: &Bound<'_, PyAny>; IdentityArguments<'a> {
 impl IdentityArguments<'_> {
     fn identity(self, source: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
         let py = source.py();
-        let within = within(source, &self.filesystem, &self.storage_options)?;
+        let within = within(source, &None, &self.storage_options)?;
         let arguments = ReadArguments {
             format: self.format,
-            dialect: self.dialect,
             key: self.key,
-            limits: self.limits,
+            options: self.options.as_ref(),
+            general: General::ALL,
             sidecar: self.sidecar,
             filesystem: within.as_ref(),
             ..ReadArguments::default()

@@ -17,7 +17,7 @@ use seglake::verbs;
 use crate::destination::{Destination, ERROR, Existing};
 use crate::error::{OVERWRITE, raise, raise_new};
 use crate::ledger::Ledger;
-use crate::limits::Settings;
+use crate::options::Named;
 use crate::passes::about;
 use crate::read_options::ReadArguments;
 use crate::remote::within;
@@ -155,13 +155,13 @@ fn index_item<'py>(py: Python<'py>, item: &chunked::Item) -> PyResult<Bound<'py,
     class.call1((item.offset, item.file_offset))
 }
 
-/// Builds the index of a chunked file anew, from its sound chunks, and returns it. It appears when it is complete: at `path`,
+/// Builds the index of a chunked file anew, from its sound chunks, and returns it. It appears when it is complete: at `destination`,
 /// or beside the file with the extension `index`.
 ///
 /// if_exists: what is done with an index that exists already. "error" raises FileExistsError; "overwrite" replaces it once the new
 ///     one is complete, unless it knows more than the file has (`Index.beyond`).
 /// progress: called as in `verify`.
-/// format, limits, filesystem, storage_options: as in `open`. The index of a file elsewhere needs a `path`.
+/// format, options, filesystem, storage_options: as in `open`. The index of a file elsewhere needs a `destination`.
 ///
 /// Raises ValueError where the source is of another format, has no path on this machine and none is given, or would be replaced itself;
 /// and where an existing index knows more than the file has. OSError; LimitError. Damage of the file is no error: chunks that are
@@ -170,17 +170,17 @@ fn index_item<'py>(py: Python<'py>, item: &chunked::Item) -> PyResult<Bound<'py,
 /// >>> seglake.index("orders.chunks", "new.index").items
 /// [IndexItem(offset=0, position=0), IndexItem(offset=2, position=128)]
 #[pyfunction]
-#[pyo3(signature = (source, path=None, *, if_exists=ERROR, format=None, limits=None, progress=None, filesystem=None, storage_options=None))]
+#[pyo3(signature = (source, destination=None, *, if_exists=ERROR, format=None, options=None, progress=None, filesystem=None, storage_options=None))]
 #[pyo3(
-    text_signature = "(source, path=None, *, if_exists=\"error\", format=None, limits=None, progress=None, filesystem=None, storage_options=None)"
+    text_signature = "(source, destination=None, *, if_exists=\"error\", format=None, options=None, progress=None, filesystem=None, storage_options=None)"
 )]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
 pub(crate) fn index(
     source: &Bound<'_, PyAny>,
-    path: Option<Destination>,
+    destination: Option<Destination>,
     if_exists: Existing,
     format: Option<&str>,
-    limits: Option<Settings>,
+    options: Option<Named>,
     progress: Option<Py<PyAny>>,
     filesystem: Option<Py<PyAny>>,
     storage_options: Option<Py<PyAny>>,
@@ -189,7 +189,7 @@ pub(crate) fn index(
     let within = within(source, &filesystem, &storage_options)?;
     let arguments = ReadArguments {
         format: format.or(Some(chunked::FORMAT.name)),
-        limits,
+        options: options.as_ref(),
         filesystem: within.as_ref(),
         ..ReadArguments::default()
     };
@@ -212,15 +212,15 @@ pub(crate) fn index(
             found.name
         )));
     }
-    let path = path.map(|path| path.0);
-    if given.is_elsewhere && path.is_none() {
+    let destination = destination.map(|path| path.0);
+    if given.is_elsewhere && destination.is_none() {
         return Err(PyValueError::new_err(
-            "the file is not on this machine, so its index cannot be written beside it: name a path for it",
+            "the file is not on this machine, so its index cannot be written beside it: name a destination for it",
         ));
     }
     let tell = teller(progress, source.len());
     let built = py.detach(|| {
-        let destination = path.or_else(|| source.path().and_then(chunked::beside));
+        let destination = destination.or_else(|| source.path().and_then(chunked::beside));
         verbs::index(
             source.clone(),
             &options,

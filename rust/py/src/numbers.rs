@@ -61,11 +61,6 @@ pub(crate) fn size(value: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
     unless_none(value, |value| quantity("size", 0, value))
 }
 
-/// `preallocate=`, in bytes.
-pub(crate) fn preallocate(value: &Bound<'_, PyAny>) -> PyResult<u64> {
-    quantity("preallocate", 0, value)
-}
-
 /// `max_bytes=`.
 pub(crate) fn max_bytes(value: &Bound<'_, PyAny>) -> PyResult<u64> {
     quantity("max_bytes", 1, value)

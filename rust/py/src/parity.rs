@@ -13,7 +13,6 @@ use seglake::source::{FileSource, Source};
 use seglake::verbs::{ParityReport, open_sidecar};
 
 use crate::error::raise;
-use crate::interrupt::signals;
 use crate::listed::ListedSegment;
 use crate::numbers::wrong_type;
 use crate::source::{Given, given_in, local_path};
@@ -110,12 +109,11 @@ impl SidecarArgument {
         Ok(sidecar.map(|sidecar| Arc::new(sidecar) as Arc<dyn Source>))
     }
 
-    /// The file by its sidecar. `views` says whether values are to be viewed where they are.
+    /// The file by its sidecar.
     pub(crate) fn apply(
         &self,
         file: Arc<dyn Source>,
         sidecar: Arc<dyn Source>,
-        views: bool,
         py: Python<'_>,
     ) -> PyResult<Arc<dyn Source>> {
         let is_named = matches!(self, Self::Named(_));
@@ -124,31 +122,10 @@ impl SidecarArgument {
             if is_named {
                 protected.refuse_without_frames()?;
             }
-            match views {
-                true => without_copies(&protected),
-                false => Ok(protected as Arc<dyn Source>),
-            }
+            Ok(protected as Arc<dyn Source>)
         });
         opened.map_err(|error| raise(py, error))
     }
-}
-
-/// The file itself, where it lies in memory, if nothing of it differs from what is covered.
-fn without_copies(protected: &ProtectedSource) -> seglake::Result<Arc<dyn Source>> {
-    let damaged = [FileKind::Repaired, FileKind::Lost];
-    let interrupt = signals();
-    let report = protected.report(|| match interrupt.stops() {
-        true => Err(Error::Interrupted),
-        false => Ok(()),
-    })?;
-    let mut spans = report.file.into_iter();
-    if spans.any(|span| damaged.contains(&span.kind)) {
-        return Err(Error::Usage(
-            "copy=False reads a file as it is, and by its parity sidecar it is damaged: leave copy=False out, or repair the file"
-                .to_owned(),
-        ));
-    }
-    Ok(protected.file().clone())
 }
 
 /// A `seglake.Span`.

@@ -6,11 +6,12 @@ use seglake::format;
 use crate::error::raise;
 use crate::json::{Reduced, hash_of, reduced};
 
-/// A part of a file, from `Reader.split`: `open(..., part=...)` reads it by itself. It holds no bytes of records and no key, and
+/// A part of a file, from `Reader.split`: `Reader.part` reads it by itself. It holds no bytes of records and no key, and
 /// pickles as the JSON that `to_json` gives.
 ///
-/// >>> [part] = seglake.open("orders.sealed").split()
-/// >>> seglake.open("orders.sealed", part=part).count_rows()
+/// >>> orders = seglake.open("orders.sealed")
+/// >>> [part] = orders.split()
+/// >>> orders.part(part).count_rows()
 /// 3
 #[pyclass(frozen, eq, module = "seglake.incremental")]
 #[derive(Clone, Debug, PartialEq)]

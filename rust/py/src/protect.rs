@@ -14,7 +14,7 @@ use crate::error::raise;
 use crate::json::{Reduced, hash_of, reduced, restored, written};
 use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
-use crate::limits::Settings;
+use crate::options::Named;
 use crate::read_options::ReadArguments;
 use crate::report::Report;
 use crate::verify::teller;
@@ -26,16 +26,14 @@ const RAW: &str = "raw";
 pub(crate) fn options_for(
     py: Python<'_>,
     format: Option<&str>,
-    dialect: Option<&str>,
     key: Option<KeyArgument>,
-    limits: Option<Settings>,
+    options: Option<&Named>,
 ) -> PyResult<(Options, bool)> {
     let is_raw = format == Some(RAW);
     let arguments = ReadArguments {
         format: format.filter(|_| !is_raw),
-        dialect,
         key,
-        limits,
+        options,
         ..ReadArguments::default()
     };
     let (options, _, _) = arguments.options(py)?;
@@ -252,16 +250,15 @@ with_keywords! {
 /// 'created'
 /// >>> seglake.protect("orders.active").change
 /// 'unchanged'
-#[pyo3(text_signature = "(path, *, profile=None, as_it_is=False, lazy=False, sidecar=\"auto\", format=None, dialect=None, key=None, limits=None, progress=None)")]
+#[pyo3(text_signature = "(path, *, profile=None, as_it_is=False, lazy=False, sidecar=\"auto\", format=None, key=None, options=None, progress=None)")]
 fn protect(path: &Bound<'_, PyAny>; ProtectArguments<'a> {
     profile: Option<&'a str> = None,
     as_it_is: bool = false,
     lazy: bool = false,
     sidecar: SidecarPath = BESIDE,
     format: Option<&'a str> = None,
-    dialect: Option<&'a str> = None,
     key: Option<KeyArgument> = None,
-    limits: Option<Settings> = None,
+    options: Option<Named> = None,
     progress: Option<Py<PyAny>> = None,
 }) -> Protected;
 }
@@ -270,7 +267,7 @@ impl ProtectArguments<'_> {
     fn protect(self, path: &Bound<'_, PyAny>) -> PyResult<Protected> {
         let py = path.py();
         let path: Destination = path.extract()?;
-        let (options, is_raw) = options_for(py, self.format, self.dialect, self.key, self.limits)?;
+        let (options, is_raw) = options_for(py, self.format, self.key, self.options.as_ref())?;
         let parameters = self.profile.map(str::parse::<Parameters>).transpose();
         let parameters = parameters.map_err(|error| raise(py, error))?;
         let protection = ProtectOptions::default()

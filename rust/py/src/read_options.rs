@@ -7,34 +7,30 @@ use std::sync::Arc;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
-use seglake::format::{Dialect, Format, IndexSource, Options, by_name, resolve};
+use seglake::format::{Format, IndexSource, Options, by_name, resolve};
 use seglake::source::{CappedSource, Source};
 
 use crate::error::raise;
 use crate::interrupt::signals;
 use crate::key::{self, KeyArgument, Origin};
-use crate::limits::{General, Limits, Settings};
 use crate::listed::ListedSegment;
+use crate::options::{General, Named, Reading};
 use crate::parity::SidecarArgument;
-use crate::source::{Given, given_for_views, given_in};
+use crate::source::{Given, given_in};
 
 /// What says how a file is to be understood; `None` is the default.
 #[derive(Default)]
 pub(crate) struct ReadArguments<'a, 'py> {
     pub(crate) format: Option<&'a str>,
-    pub(crate) dialect: Option<&'a str>,
-    pub(crate) index: Option<&'a Bound<'py, PyAny>>,
     pub(crate) key: Option<KeyArgument>,
-    pub(crate) limits: Option<Settings>,
-    /// Which limits of all formats are among them.
+    pub(crate) options: Option<&'a Named>,
+    /// Which options of all formats are among them.
     pub(crate) general: &'a [General],
     pub(crate) mmap: bool,
     /// Where the source is, if not on this machine or at a URI.
     pub(crate) filesystem: Option<&'a Bound<'py, PyAny>>,
     /// The parity sidecar to read it by.
     pub(crate) sidecar: Option<SidecarArgument>,
-    /// Whether values are to be viewed where they are.
-    pub(crate) views: bool,
 }
 
 /// An open source.
@@ -47,47 +43,27 @@ pub(crate) struct OpenSource {
     /// listed from being read.
     pub(crate) options: Options,
     pub(crate) origin: Origin,
-    pub(crate) limits: Limits,
+    /// How many bytes of values a batch has.
+    pub(crate) batch_bytes: Option<u64>,
 }
 
 impl ReadArguments<'_, '_> {
-    /// The options, the format as far as it is named. Raises ValueError for what does not concern a format that is named:
-    /// where the format is to be told, the arguments are for the files that they concern.
-    pub(crate) fn options(&self, py: Python<'_>) -> PyResult<(Options, Origin, Limits)> {
-        let core = |error| raise(py, error);
-        let format = self.format.map(by_name).transpose().map_err(core)?;
-        let given = [
-            ("dialect", self.dialect.is_some()),
-            ("index", self.index.is_some()),
-        ];
-        if let Some(format) = format
-            && let Some((name, _)) = given
-                .iter()
-                .find(|(name, given)| *given && !format.reads_with(name))
-        {
-            return Err(PyValueError::new_err(format!(
-                "{name} does not concern {} files",
-                format.name
-            )));
-        }
-        let limits = Limits::new(self.limits.clone(), self.general, format)?;
+    /// The options, the format as far as it is named, where the key is from, and how many bytes of values a batch has.
+    pub(crate) fn options(&self, py: Python<'_>) -> PyResult<(Options, Origin, Option<u64>)> {
+        let format = self.format.map(by_name).transpose();
+        let format = format.map_err(|error| raise(py, error))?;
+        let given = Reading::new(py, self.options, self.general, format)?;
         let (keys, origin) = key::keys(py, self.key.as_ref())?;
-        let dialect = self
-            .dialect
-            .map(str::parse::<Dialect>)
-            .transpose()
-            .map_err(core)?;
         let options = Options::default()
             .format(format.map(|format| &**format))
             .keys(keys)
-            .dialect(dialect.unwrap_or_default())
-            .index(self.index_source()?)
+            .index(self.index_source(given.index.as_ref())?)
             .interrupt(signals());
-        Ok((limits.apply(options), origin, limits))
+        Ok((given.apply(options), origin, given.batch_bytes))
     }
 
-    fn index_source(&self) -> PyResult<IndexSource> {
-        let Some(index) = self.index else {
+    fn index_source(&self, index: Option<&Bound<'_, PyAny>>) -> PyResult<IndexSource> {
+        let Some(index) = index else {
             return Ok(IndexSource::Beside);
         };
         match index.cast::<PyBool>() {
@@ -108,7 +84,7 @@ impl ReadArguments<'_, '_> {
         let sidecar = named.open(object, self.filesystem)?;
         let mut given = self.give(object)?;
         if let Some(sidecar) = sidecar {
-            given.source = named.apply(given.source, sidecar, self.views, object.py())?;
+            given.source = named.apply(given.source, sidecar, object.py())?;
         }
         Ok(given)
     }
@@ -143,7 +119,7 @@ impl ReadArguments<'_, '_> {
     /// Opens a source.
     pub(crate) fn give(&self, object: &Bound<'_, PyAny>) -> PyResult<OpenSource> {
         let py = object.py();
-        let (options, origin, limits) = self.options(py)?;
+        let (options, origin, batch_bytes) = self.options(py)?;
         if let Ok(segment) = object.cast::<ListedSegment>() {
             let opened = segment.get().open(py, &options)?;
             return Ok(OpenSource {
@@ -152,14 +128,10 @@ impl ReadArguments<'_, '_> {
                 path: None,
                 options: options.format(opened.format).filter(opened.filter),
                 origin,
-                limits,
+                batch_bytes,
             });
         }
-        let given = if self.views {
-            given_for_views(object, self.filesystem)?
-        } else {
-            given_in(object, self.filesystem)?
-        };
+        let given = given_in(object, self.filesystem)?;
         if self.mmap && !matches!(given, Given::Path(_)) {
             return Err(PyValueError::new_err(
                 "memory_map=True needs a path: a buffer is in memory already, and a file object or a file elsewhere cannot be mapped",
@@ -171,16 +143,16 @@ impl ReadArguments<'_, '_> {
             path: given.into_path(),
             options,
             origin,
-            limits,
+            batch_bytes,
         })
     }
 }
 
-/// How many threads read unless more are asked for.
-pub(crate) const ONE: Option<usize> = Some(1);
+/// The most threads that read unless more are asked for: each has memory for a few batches.
+const MOST_THREADS: usize = 8;
 
-/// How many threads to read with; `None` is one for each core.
+/// How many threads to read with; `None` is one for each core, as far as these help.
 pub(crate) fn thread_count(threads: Option<usize>) -> usize {
     let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
-    threads.unwrap_or_else(cores)
+    threads.unwrap_or_else(|| cores().min(MOST_THREADS))
 }

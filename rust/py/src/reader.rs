@@ -76,6 +76,30 @@ impl Reader {
         }
     }
 
+    /// A reader of the same file, of this part of it or of all.
+    fn over(&self, py: Python<'_>, part: Option<format::Part>) -> Self {
+        Self::new(
+            self.source.clone(),
+            self.format,
+            self.options.clone(),
+            self.selection.clone(),
+            self.limits,
+            Passes::over(part, self.passes.threads),
+            self.reopening.clone_ref(py),
+        )
+    }
+
+    /// What a verb that reads all of the file needs.
+    pub(crate) fn whole(&self) -> PyResult<(Arc<dyn Source>, Options)> {
+        self.shared.check_open()?;
+        if self.passes.part.is_some() || self.passes.growth.is_some() {
+            return Err(PyValueError::new_err(
+                "expected a reader of a whole file, found one of a part of it: open the file",
+            ));
+        }
+        Ok((self.source.clone(), self.options.clone().prune(false)))
+    }
+
     fn columns(&self) -> &'static [Column] {
         self.format.columns(self.options.dialect)
     }
@@ -255,6 +279,8 @@ impl Reader {
     /// The records as Arrow record batches, which `pyarrow.record_batch` takes. Errors are raised as they are, while those
     /// within an Arrow stream come wrapped.
     ///
+    /// batch_size: a batch ends before it has more rows; it has at least one.
+    ///
     /// Each has the damage that was passed over on the way to it, as `Batch.damage`. If you report that, pass `warn=False`:
     /// then no DamageWarning is issued. Which warnings are shown is a setting of the whole process.
     ///
@@ -265,18 +291,20 @@ impl Reader {
     /// >>> orders = seglake.open("orders.active")
     /// >>> sum(batch.num_rows for batch in orders.batches())
     /// 3
-    #[pyo3(signature = (*, warn=true, ahead=false, uint64_type="uint64"))]
+    #[pyo3(signature = (batch_size=131_072, *, warn=true, ahead=false, uint64_type="uint64"))]
     fn batches(
         &self,
         py: Python<'_>,
+        #[pyo3(from_py_with = numbers::batch_size)] batch_size: usize,
         warn: bool,
         ahead: bool,
         uint64_type: &str,
     ) -> PyResult<Batches> {
         let selection = self.selection.clone().with_uint64(uint64(uint64_type)?);
+        let limits = self.limits.rows(batch_size);
         let batches = match ahead {
-            true => self.batches_ahead(py, selection)?,
-            false => self.core_batches(py, selection, self.limits, self.passes.threads)?,
+            true => self.batches_ahead(py, selection, limits)?,
+            false => self.core_batches(py, selection, limits, self.passes.threads)?,
         };
         Ok(batches.warning(warn))
     }
@@ -335,8 +363,7 @@ impl Reader {
         self.counted(py)
     }
 
-    /// Splits the file into parts of about `max_bytes` bytes each, which `open(..., part=...)` reads by themselves, on any
-    /// machine. Together they give each record, and each damaged range, that the whole file gives, once, in their order.
+    /// Splits the file into parts of about `max_bytes` bytes each, which `part` reads by themselves, on any machine. Together they give each record, and each damaged range, that the whole file gives, once, in their order.
     ///
     /// There is one part where the file has no more bytes, where its format has no parts (active, oplog, tfrecord), or where it is not
     /// certain that parts give what the whole does: sealed files without a trailer, under a key that was not given, or with a
@@ -344,7 +371,7 @@ impl Reader {
     /// torn tail. Reads no records. Raises ValueError where `max_bytes` is not positive.
     ///
     /// >>> parts = seglake.open("orders.sealed").split(64)
-    /// >>> sum(seglake.open("orders.sealed", part=part).count_rows() for part in parts)
+    /// >>> sum(seglake.open("orders.sealed").part(part).count_rows() for part in parts)
     /// 3
     #[pyo3(signature = (max_bytes=134_217_728))]
     fn split(
@@ -356,6 +383,23 @@ impl Reader {
         let parts = py.detach(|| format::split(self.source.clone(), &self.options, max_bytes));
         let parts = parts.map_err(|error| raise(py, error))?;
         Ok(parts.into_iter().map(crate::part::Part).collect())
+    }
+
+    /// A reader of one of the parts that `split` gave: its records and batches are of this part alone, while looking up and `ledger()`
+    /// are of the whole file. Else it is as this one. Raises ValueError, when it reads, for a part of another file.
+    ///
+    /// >>> orders = seglake.open("orders.sealed")
+    /// >>> [orders.part(part).count_rows() for part in orders.split()]
+    /// [3]
+    #[pyo3(signature = (part, /))]
+    fn part(&self, py: Python<'_>, part: &crate::part::Part) -> PyResult<Self> {
+        self.shared.check_open()?;
+        if self.passes.growth.is_some() {
+            return Err(PyValueError::new_err(
+                "a reader that `resume` gave has no parts: open the file",
+            ));
+        }
+        Ok(self.over(py, Some(part.0.clone())))
     }
 
     /// One record, or None: by its UUID (active, sealed; a `uuid.UUID`, its 16 bytes or its text), offset (chunked), sequence
@@ -462,20 +506,25 @@ impl Reader {
     }
 
     /// The whole file as Spans in file order, whatever `on_damage` says. Each byte of the file is in exactly one.
+    /// `damaged_only`: without those that are sound.
     ///
     /// >>> orders = seglake.open("orders.active")
     /// >>> sum(span.nbytes for span in orders.ledger()) == orders.nbytes
     /// True
-    fn ledger(&self, py: Python<'_>) -> PyResult<Ledger> {
-        self.spans(py, false)
+    #[pyo3(signature = (*, damaged_only=false))]
+    fn ledger(&self, py: Python<'_>, damaged_only: bool) -> PyResult<Ledger> {
+        self.spans(py, damaged_only)
     }
 
-    /// The damaged ranges of the whole file as Spans in file order, whatever `on_damage` says.
+    /// The damaged ranges that the latest pass has met so far, as in `Report.damage`: after reading to the end, all that concerned
+    /// it. Before the first pass none. `seglake.verify` finds those of the whole file.
     ///
-    /// >>> [span.cause for span in seglake.open("damaged.active").damage()]
-    /// ['checksum_mismatch']
-    fn damage(&self, py: Python<'_>) -> PyResult<Ledger> {
-        self.spans(py, true)
+    /// >>> orders = seglake.open("damaged.active", on_damage="skip")
+    /// >>> orders.count_rows(), [span.cause for span in orders.damage]
+    /// (2, ['checksum_mismatch'])
+    #[getter]
+    fn damage<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        self.report(py)?.damage(py)
     }
 
     /// The records from the one that begins at `position` on: an offset in bytes, as `Record.position` gives it. Where no
@@ -563,7 +612,15 @@ impl Reader {
         py: Python<'py>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         self.shared.check_open()?;
-        self.reopening.reduce(py)
+        let Some(part) = &self.passes.part else {
+            return self.reopening.reduce(py);
+        };
+        let part = crate::part::Part(part.clone());
+        let of_part = py
+            .import("operator")?
+            .getattr("methodcaller")?
+            .call1(("part", part))?;
+        Ok((of_part, PyTuple::new(py, [self.over(py, None)])?))
     }
 
     fn __repr__(&self) -> String {

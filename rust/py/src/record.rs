@@ -403,37 +403,37 @@ methods! {
         keys "keys";
         /// oplog, `autobase`: the newest version that the writer understood, or None.
         ///
-        /// >>> message = seglake.open("autobase.oplog", dialect="autobase").get(0)
+        /// >>> message = seglake.open("autobase.oplog", options={"dialect": "autobase"}).get(0)
         /// >>> print(message.max_supported_version)
         /// None
         max_supported_version "max_supported_version";
         /// oplog, `autobase`: whether the message is optimistic.
         ///
-        /// >>> message = seglake.open("autobase.oplog", dialect="autobase").get(0)
+        /// >>> message = seglake.open("autobase.oplog", options={"dialect": "autobase"}).get(0)
         /// >>> message.optimistic
         /// False
         optimistic "optimistic";
         /// oplog, `autobase`: the digest as a dict of `pointer` and `key`, or None.
         ///
-        /// >>> message = seglake.open("autobase.oplog", dialect="autobase").get(0)
+        /// >>> message = seglake.open("autobase.oplog", options={"dialect": "autobase"}).get(0)
         /// >>> print(message.digest)
         /// None
         digest "digest";
         /// oplog, `autobase`: the trace as a dict, or None.
         ///
-        /// >>> message = seglake.open("autobase.oplog", dialect="autobase").get(0)
+        /// >>> message = seglake.open("autobase.oplog", options={"dialect": "autobase"}).get(0)
         /// >>> print(message.trace)
         /// None
         trace "trace";
         /// oplog, `autobase`: the outer flags as they are in the message, or None.
         ///
-        /// >>> message = seglake.open("autobase.oplog", dialect="autobase").get(0)
+        /// >>> message = seglake.open("autobase.oplog", options={"dialect": "autobase"}).get(0)
         /// >>> type(message.flags)
         /// <class 'int'>
         flags "flags";
         /// oplog, `autobase`: bytes after the fields that this version knows, or None.
         ///
-        /// >>> message = seglake.open("autobase.oplog", dialect="autobase").get(0)
+        /// >>> message = seglake.open("autobase.oplog", options={"dialect": "autobase"}).get(0)
         /// >>> print(message.extra)
         /// None
         extra "extra";

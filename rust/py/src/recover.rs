@@ -15,7 +15,7 @@ use crate::interrupt::signals;
 use crate::json::{Reduced, hash_of, reduced, restored, written};
 use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
-use crate::limits::Settings;
+use crate::options::Named;
 use crate::passes::about;
 use crate::read_options::ReadArguments;
 use crate::remote::within;
@@ -219,7 +219,7 @@ with_keywords! {
 /// The new file is read back, and the damaged one put together again from it and the quarantine, before any of them appears:
 /// then all do, synced, or none does. A sound file is copied as it is.
 ///
-/// quarantine: where the bytes go that are not in the new file; the manifest gets `.manifest.jsonl` appended to its name. None: `path`
+/// quarantine: where the bytes go that are not in the new file; the manifest gets `.manifest.jsonl` appended to its name. None: `destination`
 ///     with `.quarantine` appended, and only if there are any.
 /// if_exists: "error" raises FileExistsError where there is a file; "overwrite" replaces it once the new one is complete.
 /// force: recover also a file in which nothing checks, which is probably read with a wrong key: all of it is put aside.
@@ -234,16 +234,15 @@ with_keywords! {
 /// (2, 51)
 /// >>> seglake.verify("sound.active").ok
 /// True
-#[pyo3(text_signature = "(source, path, *, quarantine=None, renumber=False, force=False, format=None, dialect=None, key=None, if_exists=\"error\", limits=None, progress=None, filesystem=None, storage_options=None)")]
-fn recover(source: &Bound<'_, PyAny>, path: Destination; RecoverArguments<'a> {
+#[pyo3(text_signature = "(source, destination, *, quarantine=None, renumber=False, force=False, format=None, key=None, if_exists=\"error\", options=None, progress=None, filesystem=None, storage_options=None)")]
+fn recover(source: &Bound<'_, PyAny>, destination: Destination; RecoverArguments<'a> {
     quarantine: Option<Destination> = None,
     renumber: bool = false,
     force: bool = false,
     format: Option<&'a str> = None,
-    dialect: Option<&'a str> = None,
     key: Option<KeyArgument> = None,
     if_exists: Existing = ERROR,
-    limits: Option<Settings> = None,
+    options: Option<Named> = None,
     progress: Option<Py<PyAny>> = None,
     filesystem: Option<Py<PyAny>> = None,
     storage_options: Option<Py<PyAny>> = None,
@@ -251,14 +250,13 @@ fn recover(source: &Bound<'_, PyAny>, path: Destination; RecoverArguments<'a> {
 }
 
 impl RecoverArguments<'_> {
-    fn recover(self, source: &Bound<'_, PyAny>, path: Destination) -> PyResult<Recovered> {
+    fn recover(self, source: &Bound<'_, PyAny>, destination: Destination) -> PyResult<Recovered> {
         let py = source.py();
         let within = within(source, &self.filesystem, &self.storage_options)?;
         let arguments = ReadArguments {
             format: self.format,
-            dialect: self.dialect,
             key: self.key,
-            limits: self.limits,
+            options: self.options.as_ref(),
             // Where the disk is failing a map would end the process.
             mmap: false,
             filesystem: within.as_ref(),
@@ -273,9 +271,9 @@ impl RecoverArguments<'_> {
             .renumber(self.renumber);
         let tell = teller(self.progress, source.len());
         let recovered = py
-            .detach(|| verbs::recover(source, &options, path.as_ref(), &recovery, tell))
+            .detach(|| verbs::recover(source, &options, destination.as_ref(), &recovery, tell))
             .map_err(|error| raise_new(py, error, OVERWRITE))?;
-        Recovered::new(py, path.0, recovered)
+        Recovered::new(py, destination.0, recovered)
     }
 }
 
@@ -295,13 +293,13 @@ impl RecoverArguments<'_> {
 /// >>> seglake.undo_recover("sound.active", "as-it-was.active") == seglake.verify("damaged.active").nbytes
 /// True
 #[pyfunction]
-#[pyo3(signature = (recovered, path, *, quarantine=None, if_exists=ERROR, progress=None, filesystem=None, storage_options=None))]
+#[pyo3(signature = (recovered, destination, *, quarantine=None, if_exists=ERROR, progress=None, filesystem=None, storage_options=None))]
 #[pyo3(
-    text_signature = "(recovered, path, *, quarantine=None, if_exists=\"error\", progress=None, filesystem=None, storage_options=None)"
+    text_signature = "(recovered, destination, *, quarantine=None, if_exists=\"error\", progress=None, filesystem=None, storage_options=None)"
 )]
 pub(crate) fn undo_recover(
     recovered: &Bound<'_, PyAny>,
-    path: Destination,
+    destination: Destination,
     quarantine: Option<PathBuf>,
     if_exists: Existing,
     progress: Option<Py<PyAny>>,
@@ -324,7 +322,7 @@ pub(crate) fn undo_recover(
         verbs::undo_recover(
             &source,
             quarantine,
-            path.as_ref(),
+            destination.as_ref(),
             if_exists.0,
             &options,
             tell,

@@ -18,6 +18,15 @@ pub(crate) struct Reopening {
 }
 
 impl Reopening {
+    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
+        Self {
+            path: self.path.clone(),
+            has_key: self.has_key,
+            function: self.function,
+            keywords: self.keywords.clone_ref(py),
+        }
+    }
+
     /// What `__reduce__` gives: the function with the same arguments, and the path.
     pub(crate) fn reduce<'py>(
         &self,

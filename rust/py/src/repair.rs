@@ -7,12 +7,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use seglake::verbs::{self, RepairOptions};
 
-use crate::destination::{BESIDE, Destination, ERROR, Existing, SidecarPath};
-use crate::error::{OVERWRITE, raise_new};
+use crate::destination::{BESIDE, Destination, SidecarPath};
+use crate::error::raise_new;
 use crate::json::{Reduced, hash_of, reduced, restored, written};
 use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
-use crate::limits::Settings;
+use crate::options::Named;
 use crate::parity;
 use crate::protect::{nbytes, options_for};
 use crate::report::Report;
@@ -244,8 +244,7 @@ with_keywords! {
 /// copy of the file. A repair that was interrupted is run again. What cannot be repaired stays as it is, and is in `damage`: `recover`
 /// writes what is sound of such a file to a new one.
 ///
-/// destination: where the repaired file goes, with its sidecar beside it. Then nothing else changes. None: new files take the places of the damaged ones.
-/// if_exists: "error" raises FileExistsError where there is a file at `destination`; "overwrite" replaces it once the new one is complete.
+/// destination: where the repaired file goes, with its sidecar beside it; neither may be there. Then nothing else changes. None: new files take the places of the damaged ones.
 /// force: repair also a file of which nothing is as it was protected, records that their own checksums prove, and a file without
 ///     checksums that was modified after it was protected.
 /// sidecar, format: as in `protect`. progress: called as in `verify`. The other arguments are as there.
@@ -264,16 +263,14 @@ with_keywords! {
 /// (60, 1)
 /// >>> seglake.repair("new.active").damaged, seglake.verify("new.active").ok
 /// ('new.active.damaged', True)
-#[pyo3(text_signature = "(path, *, destination=None, if_exists=\"error\", force=False, sidecar=\"auto\", format=None, dialect=None, key=None, limits=None, progress=None)")]
+#[pyo3(text_signature = "(path, *, destination=None, force=False, sidecar=\"auto\", format=None, key=None, options=None, progress=None)")]
 fn repair(path: &Bound<'_, PyAny>; RepairArguments<'a> {
     destination: Option<Destination> = None,
-    if_exists: Existing = ERROR,
     force: bool = false,
     sidecar: SidecarPath = BESIDE,
     format: Option<&'a str> = None,
-    dialect: Option<&'a str> = None,
     key: Option<KeyArgument> = None,
-    limits: Option<Settings> = None,
+    options: Option<Named> = None,
     progress: Option<Py<PyAny>> = None,
 }) -> Repaired;
 }
@@ -282,16 +279,15 @@ impl RepairArguments<'_> {
     fn repair(self, path: &Bound<'_, PyAny>) -> PyResult<Repaired> {
         let py = path.py();
         let path: Destination = path.extract()?;
-        let (options, is_raw) = options_for(py, self.format, self.dialect, self.key, self.limits)?;
+        let (options, is_raw) = options_for(py, self.format, self.key, self.options.as_ref())?;
         let repairing = RepairOptions::default()
             .to(self.destination.map(|path| path.0))
-            .if_exists(self.if_exists.0)
             .force(self.force)
             .sidecar(self.sidecar.0)
             .raw(is_raw);
         let tell = teller(self.progress, nbytes(path.as_ref()));
         py.detach(|| verbs::repair(path.as_ref(), &options, &repairing, tell))
             .map(Repaired)
-            .map_err(|error| raise_new(py, error, OVERWRITE))
+            .map_err(|error| raise_new(py, error, "name another one, or move it"))
     }
 }

@@ -165,7 +165,7 @@ impl Report {
     /// >>> [(span.start, span.end) for span in report.damage]
     /// [(54, 105)]
     #[getter]
-    fn damage<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    pub(crate) fn damage<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         self.0
             .damage
             .iter()

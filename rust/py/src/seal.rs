@@ -27,8 +27,8 @@ with_keywords! {
 ///
 /// >>> seglake.seal("orders.active", "new.sealed").records
 /// 3
-#[pyo3(text_signature = "(source, path, *, trailer=True, on_damage=\"raise\", key=None, if_exists=\"error\", progress=None, filesystem=None, storage_options=None)")]
-fn seal(source: &Bound<'_, PyAny>, path: Destination; SealArguments<'a> {
+#[pyo3(text_signature = "(source, destination, *, trailer=True, on_damage=\"raise\", key=None, if_exists=\"error\", progress=None, filesystem=None, storage_options=None)")]
+fn seal(source: &Bound<'_, PyAny>, destination: Destination; SealArguments<'a> {
     trailer: bool = true,
     on_damage: &'a str = "raise",
     key: Option<KeyArgument> = None,
@@ -40,7 +40,7 @@ fn seal(source: &Bound<'_, PyAny>, path: Destination; SealArguments<'a> {
 }
 
 impl SealArguments<'_> {
-    fn seal(self, source: &Bound<'_, PyAny>, path: Destination) -> PyResult<Report> {
+    fn seal(self, source: &Bound<'_, PyAny>, destination: Destination) -> PyResult<Report> {
         let py = source.py();
         let on_damage = on_damage(self.on_damage)?;
         let within = within(source, &self.filesystem, &self.storage_options)?;
@@ -57,7 +57,7 @@ impl SealArguments<'_> {
             .trailer(self.trailer)
             .if_exists(self.if_exists.0);
         let tell = teller(self.progress, source.len());
-        py.detach(|| verbs::seal(source, &options, path.as_ref(), &seal, tell))
+        py.detach(|| verbs::seal(source, &options, destination.as_ref(), &seal, tell))
             .map(Report)
             .map_err(|error| raise_new(py, with_advice(error), OVERWRITE))
     }

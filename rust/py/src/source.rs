@@ -97,24 +97,6 @@ fn with_advice(error: Error) -> Error {
     Error::io(Some(&path), action, source)
 }
 
-/// As [`given`], where views of what is read are wanted: a buffer is then read where it is.
-pub(crate) fn given_for_views(
-    object: &Bound<'_, PyAny>,
-    filesystem: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Given> {
-    let is_plain = object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>();
-    if filesystem.is_some() || is_plain || object.hasattr("__fspath__")? {
-        return given_in(object, filesystem);
-    }
-    match PyUntypedBuffer::get(object) {
-        Ok(buffer) => Ok(Given::Opened(
-            Arc::new(BytesSource::new(Steady::new(buffer)?)),
-            None,
-        )),
-        Err(_) => given(object),
-    }
-}
-
 /// As [`given`], of a path or URI within a file system of `pyarrow.fs` or `fsspec`, if there is one.
 pub(crate) fn given_in(
     object: &Bound<'_, PyAny>,
@@ -174,39 +156,6 @@ pub(crate) fn given(object: &Bound<'_, PyAny>) -> PyResult<Given> {
     Err(PyTypeError::new_err(format!(
         "source must be a path, a URI, a seekable binary file object or a buffer, not {kind}"
     )))
-}
-
-/// A read-only buffer that nobody changes for as long as it is held.
-struct Steady(PyUntypedBuffer);
-
-impl Steady {
-    fn new(buffer: PyUntypedBuffer) -> PyResult<Self> {
-        if !buffer.readonly() {
-            return Err(PyValueError::new_err(
-                "copy=False needs a read-only buffer: give memoryview(buffer).toreadonly() if nobody writes to it any more",
-            ));
-        }
-        if !buffer.is_c_contiguous() {
-            return Err(PyValueError::new_err(
-                "copy=False needs a contiguous buffer: give bytes(buffer)",
-            ));
-        }
-        Ok(Self(buffer))
-    }
-}
-
-impl AsRef<[u8]> for Steady {
-    #[allow(unsafe_code)]
-    fn as_ref(&self) -> &[u8] {
-        let (start, len) = (self.0.buf_ptr().cast::<u8>(), self.0.len_bytes());
-        if len == 0 {
-            return &[]; // whose address may be null
-        }
-        // SAFETY: the exporter keeps `len` contiguous bytes at `start` until the buffer is released, which `self` does when
-        // it is dropped. That nobody changes them meanwhile is the caller's to see to, as for a mapped file: the docs of
-        // `open` say so, and no buffer is read in this way unless views are asked for.
-        unsafe { std::slice::from_raw_parts(start, len) }
-    }
 }
 
 /// A buffer that somebody may write to: read in windows under the GIL, so what is checked is what is returned.

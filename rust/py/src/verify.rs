@@ -10,10 +10,10 @@ use crate::error::raise;
 use crate::interrupt::keep;
 use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
-use crate::limits::Settings;
 use crate::numbers::{self, EXPLAINED};
+use crate::options::Named;
 use crate::parity::{AUTO, SidecarArgument};
-use crate::read_options::{ONE, ReadArguments, thread_count};
+use crate::read_options::{ReadArguments, thread_count};
 use crate::remote::within;
 use crate::report::Report;
 
@@ -27,8 +27,8 @@ with_keywords! {
 ///
 /// explain: also find what damage probably comes from, for this many damaged ranges, the first ones; 0 or None for none. They are in
 /// `report.diagnoses`. A damaged file is then read again as far as the last of them, and `progress` told of that as well.
-/// threads: how many threads read, 1 by default, None for one for each core: files that `Reader.split` can split. The report is
-///     the same. Where only one reading of the whole can tell what is damaged, that follows, and `progress` begins anew.
+/// threads: how many threads read a file that `Reader.split` can split. None: one for each core, 8 at most. The report is the
+///     same. Where only one reading of the whole can tell what is damaged, that follows, and `progress` begins anew.
 /// sidecar: the parity sidecar of the file: "auto" is the one beside a path of this machine, if there is one, as `protect` writes it; None is to read
 ///     without; else a path, URI, file object or buffer. What differs from what it covers is damage, also in files without
 ///     checksums (`checked` is then "parity"): of the kind "repaired" if `repair` can restore it. `report.parity` has the rest.
@@ -39,18 +39,17 @@ with_keywords! {
 /// >>> report = seglake.verify("damaged.active")
 /// >>> report.ok, report.records, report.damage
 /// (False, 2, [Span(start=54, end=105, kind='corrupt', cause='checksum_mismatch')])
-#[pyo3(text_signature = "(source, *, format=None, dialect=None, key=None, explain=100, threads=1, sidecar=\"auto\", memory_map=False, limits=None, progress=None, filesystem=None, storage_options=None)")]
+#[pyo3(text_signature = "(source, *, format=None, key=None, explain=100, threads=None, sidecar=\"auto\", memory_map=False, options=None, progress=None, filesystem=None, storage_options=None)")]
 fn verify(source: &Bound<'_, PyAny>; VerifyArguments<'a> {
     format: Option<&'a str> = None,
-    dialect: Option<&'a str> = None,
     key: Option<KeyArgument> = None,
     #[pyo3(from_py_with = numbers::explain)]
     explain: Option<usize> = EXPLAINED,
     #[pyo3(from_py_with = numbers::threads)]
-    threads: Option<usize> = ONE,
+    threads: Option<usize> = None,
     sidecar: Option<SidecarArgument> = AUTO,
     memory_map: bool = false,
-    limits: Option<Settings> = None,
+    options: Option<Named> = None,
     progress: Option<Py<PyAny>> = None,
     filesystem: Option<Py<PyAny>> = None,
     storage_options: Option<Py<PyAny>> = None,
@@ -64,9 +63,8 @@ impl VerifyArguments<'_> {
         let within = within(source, &self.filesystem, &self.storage_options)?;
         let arguments = ReadArguments {
             format: self.format,
-            dialect: self.dialect,
             key: self.key,
-            limits: self.limits,
+            options: self.options.as_ref(),
             mmap: self.memory_map,
             sidecar: self.sidecar,
             filesystem: within.as_ref(),

@@ -1,33 +1,37 @@
 //! The keyword arguments of writing.
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 use seglake::OrBug;
-use seglake::format::{Dialect, Format, IfExists, Setting, WriteOptions};
+use seglake::format::{Dialect, FORMATS, Format, IfExists, OptionKind, Setting, WriteOptions};
 
 use crate::error::raise;
 use crate::interrupt::signals;
 use crate::key::{self, KeyArgument};
-use crate::limits::{Settings, setting};
+use crate::options::{Named, dialect, setting};
 
 /// What `create` and `convert` take; `None` is the default.
 #[derive(Default)]
 pub(crate) struct WriteArguments {
     pub(crate) key: Option<KeyArgument>,
-    pub(crate) dialect: Option<String>,
+    dialect: Option<Dialect>,
     pub(crate) if_exists: IfExists,
-    pub(crate) settings: Settings,
+    settings: Vec<(String, Setting)>,
 }
 
 impl WriteArguments {
-    /// The same from a dict, where all are options by name.
-    pub(crate) fn from_dict(given: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+    /// What `options=` says.
+    pub(crate) fn new(py: Python<'_>, given: Option<&Named>) -> PyResult<Self> {
         let mut arguments = Self::default();
-        for (name, value) in given.into_iter().flatten() {
-            let name: String = name.extract()?;
+        for (name, value) in Named::given(given, py)? {
             match name.as_str() {
                 "key" => arguments.key = value.extract()?,
-                "dialect" => arguments.dialect = value.extract()?,
+                "dialect" => arguments.dialect = Some(dialect(&value)?),
+                _ if is_argument(&name) => {
+                    return Err(PyValueError::new_err(format!(
+                        "{name} is an argument of its own"
+                    )));
+                }
                 _ => arguments.set(&name, setting(&name, &value)?),
             }
         }
@@ -35,20 +39,15 @@ impl WriteArguments {
     }
 
     pub(crate) fn set(&mut self, name: &str, value: Setting) {
-        self.settings.0.push((name.to_owned(), value));
+        self.settings.push((name.to_owned(), value));
     }
 
     /// The options. Raises ValueError where the core refuses them.
     pub(crate) fn options(self, py: Python<'_>, format: &Format) -> PyResult<WriteOptions> {
         let core = |error| raise(py, error);
-        let dialect = self
-            .dialect
-            .as_deref()
-            .map(str::parse::<Dialect>)
-            .transpose();
         let mut options = WriteOptions::default()
             .if_exists(self.if_exists)
-            .dialect(dialect.map_err(core)?)
+            .dialect(self.dialect)
             .interrupt(signals());
         // The key in the environment is for the formats that have one.
         if self.key.is_some() || format.writes_with("key") {
@@ -56,10 +55,16 @@ impl WriteArguments {
             let key = keys.first().or_bug("a key where none was given, too");
             options = options.key(*key.map_err(core)?);
         }
-        for (name, value) in self.settings.0 {
+        for (name, value) in self.settings {
             options = options.set(name, value);
         }
         options.check(format).map_err(core)?;
         Ok(options)
     }
+}
+
+/// Whether an option of a format is an argument of the functions that write.
+fn is_argument(name: &str) -> bool {
+    let mut declared = FORMATS.iter().flat_map(|format| format.create_options);
+    declared.any(|own| own.name == name && matches!(own.kind, OptionKind::Name(_)))
 }

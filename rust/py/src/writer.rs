@@ -23,8 +23,7 @@ use crate::fields::Fields;
 use crate::formats::by_extension;
 use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
-use crate::limits::{CreateOptions, Settings};
-use crate::numbers;
+use crate::options::Named;
 use crate::passes::about;
 use crate::report::Report;
 use crate::unclosed::{self, Unclosed};
@@ -35,7 +34,6 @@ with_keywords! {
 /// Creates a file, or opens one to append to.
 ///
 /// format: the format's name; None takes it from the extension of `path`. What does not concern it raises ValueError.
-/// dialect: how messages are laid out: "draft" (default), "draft-1.1" or "autobase" (oplog).
 /// key: the key of the checksums, as in `open` (active, sealed). Of several the first is written with.
 /// if_exists: what is done with a file that exists already. "error" raises FileExistsError; "append" goes on after its last
 ///     record, and walks it first (active, chunked, oplog, tfrecord); "overwrite" replaces it once the new one is complete (sealed, tenant).
@@ -44,8 +42,9 @@ with_keywords! {
 ///     key that seems wrong, always do. FormatError where the file is probably of another format or program.
 ///     What does not belong into a chunked file's index is moved in the same way, and DamageWarning names each new file: an index
 ///     that listed more than the file has is the only list of what is missing.
-/// preallocate: fill the file with zeros to this many bytes beforehand, so that appending need not grow it (active).
-/// options: a dict of what else the format declares; `formats()` has names, kinds, ranges and defaults. Sealed: `trailer`
+/// options: a dict of what else the format declares; `formats()` has names, kinds, ranges and defaults. Oplogs: `dialect`, how
+///     messages are laid out: "draft" (default), "draft-1.1" or "autobase". Active: `preallocate` (0), fill the file with zeros to
+///     this many bytes beforehand, so that appending need not grow it. Sealed: `trailer`
 ///     (True), whether checksums are written after the data. Tenant: `version` (2), of the layout; `memory_bytes`
 ///     (67108864), how many bytes of messages are kept in memory before they are spilled to temporary files. Chunked:
 ///     `chunk_bytes` (262144) and `chunk_records` (65536), how much a chunk has at most, which is lost together where it is
@@ -59,13 +58,10 @@ with_keywords! {
 /// 'order.paid'
 fn create(path: Destination; CreateArguments<'a> {
     format: Option<&'a str> = None,
-    dialect: Option<String> = None,
     key: Option<KeyArgument> = None,
     if_exists: &'a str = "error",
     zero_torn_tail: bool = false,
-    #[pyo3(from_py_with = numbers::preallocate)]
-    preallocate: u64 = 0,
-    options: Option<CreateOptions> = None,
+    options: Option<Named> = None,
 }) -> Writer;
 }
 
@@ -77,20 +73,14 @@ impl CreateArguments<'_> {
                 Some(name) => by_name(name).map_err(core)?,
                 None => by_extension(path.as_ref(), "format")?,
             };
-            let mut arguments = WriteArguments {
-                key: self.key,
-                dialect: self.dialect,
-                if_exists: self.if_exists.parse::<IfExists>().map_err(core)?,
-                settings: match self.options {
-                    Some(CreateOptions(settings)) => settings,
-                    None => Settings::default(),
-                },
-            };
+            let mut arguments = WriteArguments::new(py, self.options.as_ref())?;
+            if arguments.key.is_some() {
+                return Err(PyValueError::new_err("key is an argument of its own"));
+            }
+            arguments.key = self.key;
+            arguments.if_exists = self.if_exists.parse::<IfExists>().map_err(core)?;
             if self.zero_torn_tail {
                 arguments.set("zero_torn_tail", self.zero_torn_tail.into());
-            }
-            if self.preallocate != 0 {
-                arguments.set("preallocate", self.preallocate.into());
             }
             let options: WriteOptions = arguments.options(py, format)?;
             let writer = py.detach(|| format::create(format, path.as_ref(), &options));

@@ -238,7 +238,7 @@ def arguments(options: ReadOptions, format: str) -> dict[str, Any]:
 def alike(format: str, options: FormatOptions) -> list[str]:
     """Returns the formats that have the same columns as one: a file may have all of them in turn."""
     own = column_names(format, options)
-    return [name for name in seglake.formats() if column_names(name, options) == own]
+    return [name for name in seglake.formats().names if column_names(name, options) == own]
 
 
 def open_growth(
@@ -368,7 +368,7 @@ def _prove(options: ReadOptions, path: str, end: Position, arguments: Mapping[st
         FileNotFoundError: there is none.
         seglake.exceptions.ReplacedError: it does not.
     """
-    looks: dict[str, Any] = {name: value for name, value in arguments.items() if name in ("key", "dialect")}
+    looks: dict[str, Any] = {name: value for name, value in arguments.items() if name in ("key", "options")}
     looks |= {"format": arguments.get("format", end.format), "sidecar": options.sidecar}
     seglake.incremental.resume(options.stores.now(path), end, **looks).close()
 
@@ -393,12 +393,12 @@ def _opened(
         if not _has_record(now(path), end, {name: arguments[name] for name in ("key", "format", "sidecar")}):
             raise _no_record(path, end)
         return seglake.incremental.resume(source, start, **(arguments | bound))
-    whole: dict[str, Any] = {"part": part, "prune": True}
 
     def opened(**own: Any) -> seglake.Reader:
-        return (
-            seglake.open(source, **whole, **own) if start is None else seglake.incremental.resume(source, start, **own)
-        )
+        if start is not None:
+            return seglake.incremental.resume(source, start, **own)
+        reader = seglake.open(source, prune=True, **own)
+        return reader if part is None else reader.part(part)
 
     reader = opened(**arguments)
     if not _has_more(reader, end):
@@ -449,7 +449,7 @@ def _others(path: str, end: Position, options: ReadOptions, format: str) -> Iter
                 == end.identity
             ):
                 found = seglake.detect(
-                    options.stores.now(file.path), dialect=options.format_options.dialect, key=own["key"]
+                    options.stores.now(file.path), key=own["key"], options={"dialect": options.format_options.dialect}
                 ).format
                 yield file.path, found or end.format
         except (OSError, seglake.SeglakeError):

@@ -10,7 +10,7 @@ from typing import Any, Final
 import seglake
 from seglake import _values as values
 from seglake._text import printable_path
-from seglake._types import DialectName
+from seglake._types import DialectName, OpenOptions
 from seglake.read.formats import FormatOptions
 from seglake.stores import check_writable
 from seglake.stores.patterns import mounted_path
@@ -66,9 +66,9 @@ class WriteOptions:
         read = OptionValues(given, "writing")
         folder = _folder(given)
         stores = Stores.parse(given, [folder])
-        format = read.get("segmentFormat")
+        format: str | None = read.get("segmentFormat")
         if format is None:
-            known = ", ".join(seglake.formats())
+            known = ", ".join(seglake.formats().names)
             raise ValueError(f"option segmentFormat is missing: name the format to write, one of {known}")
         key_file, key = read.key()
         dialect: DialectName | None = read.get("dialect")
@@ -92,12 +92,16 @@ class WriteOptions:
     @property
     def format(self) -> seglake.Format:
         """What the library says of the format."""
-        return seglake.formats(dialect=self.create.get("dialect"))[self.segment_format]
+        return seglake.formats(options=self._reading)[self.segment_format]
 
     @property
     def format_options(self) -> FormatOptions:
         """What of this decides on the columns that records have."""
-        return FormatOptions(dialect=self.create.get("dialect"))
+        return FormatOptions(dialect=self._reading.get("dialect"))
+
+    @property
+    def _reading(self) -> OpenOptions:
+        return {"dialect": self.create.get("options", {}).get("dialect")}
 
     def open(self, path: Path) -> seglake.Writer:
         """Creates a file; for executors, since it may open the key's file.
@@ -112,7 +116,7 @@ class WriteOptions:
 
 def extensions() -> frozenset[str]:
     """Returns the usual extensions of all formats, without the dot."""
-    return frozenset(format.extension for format in seglake.formats().values())
+    return frozenset(format.extension for format in seglake.formats())
 
 
 def _create_options(read: OptionValues, format: str, dialect: DialectName | None) -> dict[str, Any]:
@@ -122,17 +126,16 @@ def _create_options(read: OptionValues, format: str, dialect: DialectName | None
         ValueError: one does not concern it, or its value is wrong.
     """
     declared = seglake.formats()[format].create_options
-    arguments: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     if dialect is not None:
         _refuse("dialect", format, declared)
-        arguments["dialect"] = dialect
-    options: dict[str, Any] = {}
+        options["dialect"] = dialect
     for name, option in write_options().items():
         value = read.given(camel_case(name), partial(values.option_value, declared.get(name, option)))
         if value is not None:
             _refuse(name, format, declared)
             options[name] = value
-    return {**arguments, "options": options} if options else arguments
+    return {"options": options} if options else {}
 
 
 def _refuse(name: str, format: str, declared: Mapping[str, seglake.types.FormatOption]) -> None:

@@ -75,10 +75,15 @@ impl Reader {
     }
 
     /// The records, read ahead in a thread.
-    pub(super) fn batches_ahead(&self, py: Python<'_>, selection: Selection) -> PyResult<Batches> {
+    pub(super) fn batches_ahead(
+        &self,
+        py: Python<'_>,
+        selection: Selection,
+        limits: Limits,
+    ) -> PyResult<Batches> {
         let (source, start) = (self.source.clone(), self.start());
         self.begun(py, || {
-            columns::Batches::ahead(source, &self.options, selection, self.limits, start)
+            columns::Batches::ahead(source, &self.options, selection, limits, start)
         })
     }
 

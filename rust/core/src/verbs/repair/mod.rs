@@ -18,7 +18,6 @@ use super::protect::{SUFFIX as SIDECAR_SUFFIX, default_sidecar, sidecar_of};
 use super::stages::{CountingSource, Stages};
 use super::verify;
 use crate::disk::DiskRef;
-use crate::engine::IfExists;
 use crate::error::{Error, Result, name};
 use crate::format::{is_sidecar, of_sidecar, resolve};
 use crate::os_paths as paths;
@@ -57,10 +56,9 @@ pub struct RepairOptions {
     /// Where the sidecar is. `None` is the file's name with `.par` appended, or for a link
     /// [what it leads to](super::find_sidecar).
     pub sidecar: Option<PathBuf>,
-    /// Where the repaired file goes, with its sidecar beside it. `None` puts both in the places of the damaged ones.
+    /// Where the repaired file goes, with its sidecar beside it; neither may be there. `None` puts both in the places of the
+    /// damaged ones.
     pub to: Option<PathBuf>,
-    /// Whether existing files at `to` are an error or replaced. They cannot be appended to.
-    pub if_exists: IfExists,
     /// Whether to repair also a file of which no block is as it was protected, one that was modified after its sidecar,
     /// and records that their own checksums prove.
     pub force: bool,
@@ -71,7 +69,6 @@ pub struct RepairOptions {
 setters!(RepairOptions {
     sidecar: Option<PathBuf>, from;
     to: Option<PathBuf>, from;
-    if_exists: IfExists;
     force: bool;
     raw: bool;
 });

@@ -104,8 +104,7 @@ impl<'a> New<'a> {
     fn create(&self, target: &Path, old: Option<&Old>) -> Result<NewFile> {
         let job = self.job;
         let Some(old) = old else {
-            let replaces = job.repairing.if_exists.replaces()?;
-            return NewFile::create_like(job.disk, target, replaces, job.path);
+            return NewFile::create_like(job.disk, target, false, job.path);
         };
         old.refuse_taken(job.disk)?;
         NewFile::create_like(job.disk, old.file.path(), true, old.file.path())
