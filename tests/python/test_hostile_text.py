@@ -71,7 +71,7 @@ FOR_PEOPLE: dict[str, list[list[str]]] = {
         ["--value", "hex", "FILE"],
         ["--get", "\x1b[5;45m/\n/0", "FILE"],
     ],
-    "verify": [["FILE"], ["FILE", "MISSING"]],
+    "verify": [["FILE"], ["FILE", "MISSING"], ["--html", "NEW", "FILE"]],
     "explain": [["FILE"]],
     "protect": [["FILE"], ["--as-it-is", "FILE", "MISSING"]],
     "repair": [["FILE"], ["FILE", "NEW"], ["MISSING"]],

@@ -59,7 +59,9 @@ class Tree(HTMLParser):
         return [attributes for name, attributes in self.tags if name == tag]
 
 
-def damaged(path: Path, *, at: int = 5, count: int = 20, value: bytes = b"", type: str = "order.created") -> Path:
+def damaged(
+    path: Path, *, at: int = 5, count: int = 20, value: bytes = b"", type: str | bytes = "order.created"
+) -> Path:
     """A segment with a flipped bit in the value of one record."""
     starts: list[int] = []
     with seglake.create(path) as segment:
@@ -295,13 +297,19 @@ HOSTILE = [
     "javascript:alert(1)",
     "\u202egnp.exe\u2066\u200b\u2028\x1b[31m",
     "&lt;b&gt;<!--",
+    os.fsdecode(b"\xff\xfe.\xed\xa0\x80"),
+    "a" * 100 + "\u0301" * 20,
 ]
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_in_a_file_and_its_name_is_only_text(text: str, report, tmp_path: Path) -> None:
     name = text.replace("/", "%") if sys.platform == "linux" else "orders"
-    path = damaged(tmp_path / f"{name}.active", type=text, value=(text * 3).encode())
+    path = damaged(
+        tmp_path / f"{name}.active",
+        type=text.encode("utf-8", "surrogateescape"),
+        value=(text * 3).encode("utf-8", "surrogateescape"),
+    )
     tree, page = report(path)
     assert {own for own, _ in tree.tags} <= ALLOWED
     assert not any(name.startswith("on") for _, attributes in tree.tags for name in attributes)

@@ -77,7 +77,7 @@ def entry(
             for name, offset in zip(("begins", "ends"), own.place, strict=True)
         ),
         *(("also in the file", _alike(link)) for link in own.alike),
-        *(("to undo it", text) for text in _undoing(own)),
+        *(("to undo it", text) for text in _undoing(seen, own)),
     ]
     parts = [
         facts(known),
@@ -121,14 +121,16 @@ def _alike(link: Alike) -> str:
     return f"{link.nbytes:,} bytes at {link.at:,} are the same as those at {link.other:,}, {apart}"
 
 
-def _undoing(own: Damage) -> Iterable[str]:
+def _undoing(seen: Seen, own: Damage) -> Iterable[str]:
     """What changes undo it, and what is verified then."""
     if own.diagnosis is None:
         return
     for edit in getattr(own.diagnosis, "edits", []):
         shift = edit.end - edit.start - edit.nbytes
         way = "after" if shift > 0 else "before"
-        moved = f"; what follows is {abs(shift):,} bytes {way} its place" if shift else ""
+        moved = (
+            f"; what follows is {abs(shift):,} bytes {way} its place" if shift and edit.end < seen.report.nbytes else ""
+        )
         give = f"give way to {count(edit.nbytes, 'other byte')}" if edit.nbytes else "are taken out"
         yield f"bytes {edit.start:,} to {edit.end:,} {give}{moved}"
     if regained := getattr(own.diagnosis, "regained", 0):

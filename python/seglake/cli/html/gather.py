@@ -25,6 +25,7 @@ __all__ = ["Budget", "Damage", "Near", "Seen", "see"]
 
 MOST_RANGES: Final = 100
 DAMAGED: Final = "the damaged unit"
+ENTRY: Final = "the entry that leads to it"
 _MOST_NEAR: Final = 5
 _HEAD_BYTES: Final = 320
 _AROUND_BYTES: Final = 256
@@ -107,6 +108,12 @@ class Damage:
     def place(self) -> tuple[int, int]:
         """Where it happened."""
         return getattr(self.diagnosis, "place", (self.start, self.end))
+
+    @property
+    def links(self) -> list[Alike]:
+        """What arrows are drawn for: its bytes elsewhere in the file, and the entry that leads to it."""
+        entry = next((parsed for name, parsed in self.units if name == ENTRY and parsed), None)
+        return [*self.alike[:1], *([Alike(self.start, entry[0].start, self.end - self.start)] if entry else [])]
 
     @property
     def edges(self) -> list[int]:
@@ -309,4 +316,4 @@ def _units(read_at: ReadAt, own: Damage, report: Report) -> list[tuple[str, list
     found = [
         (name, unit_at(report.format, read_at, start, report.nbytes, causes.get(name))) for name, start in at.items()
     ]
-    return [("the entry that leads to it", leading_to(report.format, read_at, own.start, report.nbytes)), *found]
+    return [(ENTRY, leading_to(report.format, read_at, own.start, report.nbytes)), *found]

@@ -36,7 +36,7 @@ class Map(NamedTuple):
         runs: the states of the file's bytes.
         missing: how many bytes are missing beyond the end of the file.
         targets: the damaged ranges, and what they are.
-        links: bytes that are in the file twice.
+        links: what arrows are drawn for: from `other` to `at`.
     """
 
     start: int
@@ -69,7 +69,7 @@ def figure(own: Map, name: str, label: str) -> Html:
         name: an identifier that no other picture of the page has.
         label: what it is a picture of.
     """
-    return element("figure", scrolled(label, _draw(own, name, label)), _legend(own.letters, own.cells.classes))
+    return element("figure", scrolled(label, _draw(own, name, label)), _legend(own))
 
 
 def _size(nbytes: int) -> str:
@@ -171,7 +171,7 @@ def _targets(own: Map) -> Iterable[Html]:
 
 
 def _links(own: Map, name: str) -> Iterable[Html]:
-    """An arrow from where bytes are once to where they are once more."""
+    """An arrow for each link, from its other end."""
     shown = [link for link in own.links if own.start <= min(link.at, link.other) and max(link.at, link.other) < own.end]
     if not shown:
         return
@@ -201,13 +201,13 @@ def _in_words(own: Map, letters: str) -> str:
     )
 
 
-def _legend(letters: str, classes: str) -> Html:
+def _legend(own: Map) -> Html:
     """What the patterns of a picture mean: those that are in it."""
-    states = [_key(own.style, f"{own.letter} {own.name}") for own in STATES.values() if own.letter in letters]
-    looks = [_key(f"class-{letter}", word) for letter, word in CLASSES.items() if letter in classes]
-    return element(
-        "dl", element("dt", "ledger"), *states, element("dt", "content"), *looks, class_="legend", aria_label="Legend"
-    )
+    states = [_key(each.style, f"{each.letter} {each.name}") for each in STATES.values() if each.letter in own.letters]
+    looks = [_key(f"class-{letter}", word) for letter, word in CLASSES.items() if letter in own.cells.classes]
+    arrows = element("dd", "→ to the same bytes, or from the entry that leads there") if own.links else None
+    parts = (element("dt", "ledger"), *states, element("dt", "content"), *looks, arrows)
+    return element("dl", *parts, class_="legend", aria_label="Legend")
 
 
 def _key(style: str, name: str) -> Html:

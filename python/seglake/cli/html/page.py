@@ -49,6 +49,8 @@ _BAR_CELLS: Final = 60
 _BAR_WIDE: Final = 240
 _MOST_CANDIDATES: Final = 3
 _MOST_FRAMES: Final = 20
+# What these say is missing was after the end, not within the file.
+_CUT_OFF: Final = ("truncated", "short_segment")
 
 
 @dataclass
@@ -237,7 +239,7 @@ def _picture(seen: Seen, name: str) -> Html | None:
     if not seen.report.nbytes:
         return element("p", "The file is empty.")
     targets = [(span.start, span.end, summary(own)) for own in seen.damages for span in own.spans[:_MOST_FRAMES]]
-    links = [link for own in seen.damages for link in own.alike[:1]]
+    links = [link for own in seen.damages[:_MOST_FRAMES] for link in own.links]
     missing = max(
         (getattr(own.diagnosis, "missing_bytes", None) or 0 for own in seen.damages if own.diagnosis), default=0
     )
