@@ -33,7 +33,7 @@ class Step(StrEnum):
 
 
 _FORMS: Sequence[tuple[Step, str]] = (
-    (Step.DECOMPRESS, r"\b(gunzip|gzip -d|zcat|zstd -d|unzstd|xz -d|unxz|bunzip2|bzip2 -d|lz4 -d|unlz4|unzip)\b"),
+    (Step.DECOMPRESS, r"\b(gunzip|zcat|unzstd|unxz|bunzip2|unlz4|unzip|(gzip|zstd|xz|bzip2|lz4) -\w*d\w*)\b"),
     (Step.BASE64, r"\bbase64 (-d|--decode|-D)\b"),
     (Step.RECODE, r"\biconv\b"),
     (Step.LINES, r"\b(tr -d|sed|perl -pe|dos2unix|unix2dos)\b"),

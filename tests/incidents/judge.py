@@ -16,8 +16,9 @@ from typing import NamedTuple
 import seglake
 from seglake.cli.failure import Status
 
-from .answer import FAILED, Answer, ask
+from .answer import FAILED, Answer, Diagnosis, ask
 from .case import Case, Step, form_of
+from .undone import undone
 
 MOST_WORDS = 120
 """Of the text on one cause."""
@@ -103,18 +104,14 @@ def _scattered(case: Case, answer: Answer) -> Iterator[Fault]:
 def _overstated(case: Case, answer: Answer) -> Iterator[Fault]:
     for own in answer.diagnoses:
         is_other = own["reason"] not in {*case.reasons, "consequence"}
-        if own["certainty"] == "proven" and is_other and not _mends(case, own["repairs"]):
+        if own["certainty"] == "proven" and is_other and not _is_sound_without(case, own):
             yield Fault(Kind.PROVEN, f"{own['reason']} at {own['start']}: {own['evidence']}")
 
 
-def _mends(case: Case, repairs: list[dict[str, int]]) -> bool:
-    """Whether a file is sound with the proposed bytes in it."""
-    if not (repairs and case.file):
-        return False
-    mended = bytearray(case.data)
-    for own in repairs:
-        mended[own["byte_offset"]] = own["new"]
-    return seglake.verify(mended).ok
+def _is_sound_without(case: Case, own: Diagnosis) -> bool:
+    """Whether the file is sound with a cause undone."""
+    mended = undone(case.data, own) if case.file else None
+    return mended is not None and seglake.verify(mended, explain=False).ok
 
 
 def _wordy(answer: Answer) -> Iterator[Fault]:

@@ -9,13 +9,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from random import Random
+from typing import Any
 
 import seglake
-from seglake.types import Diagnosis, Repair
 
 from ..damage.image import Image
 from ..damage.kinds import KINDS, Kind, Surroundings
+from .answer import Diagnosis
 from .samples import LAST_MONTH, Sample, active, chunked, ledger, oplog, sealed, tenant, tfrecord
+from .undone import price, undone
 
 
 def lengths(image: Image, random: Random, around: Surroundings) -> Image:
@@ -59,8 +61,6 @@ _TRUE: dict[str, frozenset[str]] = {
 }
 """What a kind of damage may be called, beside bits that are flipped. Several at once may be called any of it."""
 
-_FOLLOWS = frozenset({"consequence"})
-
 
 @dataclass(frozen=True)
 class Stray:
@@ -96,30 +96,27 @@ def faults(stray: Stray) -> Iterator[str]:
     """What is called proven of a damaged file, and is neither true nor a cheaper explanation."""
     sample, _ = _samples()[stray.name]
     image = stray.damaged()
-    report = seglake.verify(image.data, format=sample.format)
-    for own in report.diagnoses:
-        if own.certainty == "proven" and own.reason not in _FOLLOWS and not _is_right(own, stray, sample, image):
-            yield f"{stray}: {own.reason}, {own.start} to {own.end}: {own.evidence}"
+    for own in seglake.verify(image.data, format=sample.format).to_dict()["diagnoses"]:
+        is_proven = own["certainty"] == "proven" and own["reason"] != "consequence"
+        if is_proven and not (_is_true(own, stray, sample, image) or _is_cheaper(own, sample, image)):
+            yield f"{stray}: {own['reason']}, {own['start']} to {own['end']}: {own['evidence']}"
 
 
-def _is_right(own: Diagnosis, stray: Stray, sample: Sample, image: Image) -> bool:
-    if own.repairs:
-        is_true = all(_was(sample, image, repair) for repair in own.repairs)
-    else:
-        known = frozenset().union(*_TRUE.values()) if stray.kind == "several" else _TRUE.get(stray.kind, frozenset())
-        is_true = own.reason in known and _is_damaged(image, *getattr(own, "place", (own.start, own.end)))
-    return is_true or _is_cheaper(own, sample, image)
+def _is_true(own: Diagnosis, stray: Stray, sample: Sample, image: Image) -> bool:
+    if own["repairs"]:
+        return all(_was(sample, image, repair) for repair in own["repairs"])
+    known = frozenset[str]().union(*_TRUE.values()) if stray.kind == "several" else _TRUE.get(stray.kind, frozenset())
+    return own["reason"] in known and _is_damaged(image, *own.get("place", (own["start"], own["end"])))
 
 
-def _was(sample: Sample, image: Image, repair: Repair) -> bool:
+def _was(sample: Sample, image: Image, repair: dict[str, Any]) -> bool:
     """Whether a byte was the proposed one before the damage, going by what is around it in what it belongs to."""
-    at = repair.byte_offset
     origins = [
-        origin + at - start
+        origin + repair["byte_offset"] - start
         for start, end, origin in image.placed()
-        if origin is not None and start < repair.end and repair.start < end
+        if origin is not None and start <= repair["end"] and repair["start"] <= end
     ]
-    return any(0 <= origin < len(sample) and sample.data[origin] == repair.new for origin in origins)
+    return any(0 <= origin < len(sample) and sample.data[origin] == repair["new"] for origin in origins)
 
 
 def _is_damaged(image: Image, start: int, end: int) -> bool:
@@ -129,19 +126,12 @@ def _is_damaged(image: Image, start: int, end: int) -> bool:
 
 def _is_cheaper(own: Diagnosis, sample: Sample, image: Image) -> bool:
     """Whether the file is sound with a cause undone, for no more changed bytes than there are."""
-    edits = getattr(own, "edits", [])
-    price = sum(max(edit.end - edit.start, edit.nbytes) for edit in edits) or len(own.repairs)
-    if not price or price > _price(sample, image):
+    if price(own) > _price(sample, image):
         return False
-    mended = bytearray(image.data)
-    for repair in own.repairs:
-        mended[repair.byte_offset] = repair.new
-    for edit in sorted(edits, key=lambda edit: -edit.start):
-        if edit.nbytes and not own.repairs:
-            # What belongs there is known to `verify` alone.
-            return getattr(own, "is_sound", False)
-        if not edit.nbytes:
-            del mended[edit.start : edit.end]
+    mended = undone(image.data, own)
+    if mended is None:
+        # What belongs there is known to `verify` alone.
+        return own.get("is_sound", False)
     return seglake.verify(mended, format=sample.format, explain=False).ok
 
 

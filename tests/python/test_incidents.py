@@ -100,6 +100,7 @@ def test_nothing_false_is_proven() -> None:
     [
         (None, Step.RESTORE),
         ("gunzip -c a.sealed > b.sealed && seglake verify b.sealed", Step.DECOMPRESS),
+        ("zstd -dc a.tenant > b.tenant && seglake verify b.tenant", Step.DECOMPRESS),
         ("cat a > b && printf '\\156' | dd of=b bs=1 seek=3 conv=notrunc && seglake verify b", Step.PATCH),
         ("(seglake extract a --range :5; seglake extract a --range 9:) > b; seglake verify b", Step.EXTRACT),
         ("seglake extract a --range 0:64 --hex", Step.LOOK),
