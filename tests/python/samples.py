@@ -94,8 +94,8 @@ SAMPLES = {
     "chunked": Sample("chunked", "chunks", in_chunk, {"options": {"chunk_records": 4}}),
     "tfrecord": Sample("tfrecord", "tfrecord", plain_value),
     "draft": Sample("oplog", "oplog", draft),
-    "draft-1.1": Sample("oplog", "oplog", draft, *[{"options": {"dialect": "draft-1.1"}}] * 2),
-    "autobase": Sample("oplog", "oplog", autobase, *[{"options": {"dialect": "autobase"}}] * 2),
+    "draft-1.1": Sample("oplog", "oplog", draft, {"options": {"dialect": "draft-1.1"}}, {"dialect": "draft-1.1"}),
+    "autobase": Sample("oplog", "oplog", autobase, {"options": {"dialect": "autobase"}}, {"dialect": "autobase"}),
 }
 
 

@@ -44,7 +44,7 @@ def damage(path: Path, at: int) -> None:
 def test_records(sample: Sample, tmp_path: Path) -> None:
     path = tmp_path / f"a.{sample.extension}"
     sample.write(path)
-    records = list(seglake.open(path, **sample.read_options))
+    records = list(seglake.open(path, options=sample.read_options))
     assert records
     for record in records:
         for again in copies(record):
@@ -81,10 +81,10 @@ def test_the_cause_of_a_record(vectors: Path) -> None:
 def test_reports(sample: Sample, tmp_path: Path) -> None:
     path = tmp_path / f"a.{sample.extension}"
     sample.write(path)
-    sound = seglake.verify(path, **sample.read_options)
-    seglake.protect(path, **sample.read_options)
+    sound = seglake.verify(path, options=sample.read_options)
+    seglake.protect(path, options=sample.read_options)
     damage(path, path.stat().st_size // 2)
-    report = seglake.verify(path, explain=True, **sample.read_options)
+    report = seglake.verify(path, explain=True, options=sample.read_options)
     assert report.damage
     assert report.diagnoses
     assert report.parity is not None

@@ -71,7 +71,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_file_of_each_format_is_told_and_read(spark: SparkSession, folder: Path, name: str) -> None:
     sample = SAMPLES[name]
-    frame = load(spark, folder / f"{name}.{sample.extension}", **sample.read_options.get("options", {}))
+    frame = load(spark, folder / f"{name}.{sample.extension}", **sample.read_options)
     assert frame.schema.simpleString() == f"struct<{SCHEMAS[name]}, {DAMAGE}>".replace(": ", ":").replace(", ", ",")
     written = [sample.make(number) for number in range(20)]
     found = dicts(frame)
