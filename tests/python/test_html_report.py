@@ -270,6 +270,24 @@ def test_a_log_has_the_mark_of_its_segments(report, tmp_path: Path) -> None:
     assert "synced up to" in tree.text
 
 
+def test_a_segment_that_is_shorter_than_its_log_says_is_shown(report, tmp_path: Path) -> None:
+    with seglake.SegmentLog(tmp_path / "log") as log:
+        for number in range(100):
+            log.write("a", b"%d" % number * 20)
+    [path] = (tmp_path / "log").glob("*.active")
+    path.write_bytes(path.read_bytes()[:900])
+    tree, _ = report(tmp_path / "log", command=("log", "verify"))
+    assert "damaged" in tree.text
+
+
+@pytest.mark.parametrize("explain", ["0", "100"])
+def test_standard_input_and_no_diagnoses_are_shown(explain: str, tmp_path: Path) -> None:
+    content = damaged(tmp_path / "orders.active").read_bytes()
+    done = here("verify", "--explain", explain, "--html", tmp_path / "report.html", "-", stdin=content)
+    assert done.status == 1
+    assert "standard input" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
 def test_recover_and_scrub_write_one_too(report, tmp_path: Path) -> None:
     path = damaged(tmp_path / "orders.active")
     tree, _ = report(path, tmp_path / "sound.active", command=("recover",))

@@ -77,6 +77,8 @@ def look(
     kinds: set[str] = set()
     for at in range(start, end, block_bytes):
         block = read_at(at, min(block_bytes, end - at))
+        if not block:
+            break  # a segment that is shorter than its log says
         if cell_bytes <= block_bytes:
             classes += (_class_of(block[own : own + cell_bytes]) for own in range(0, len(block), cell_bytes))
         else:

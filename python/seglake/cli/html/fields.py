@@ -152,12 +152,11 @@ class _Cursor:
 
     def _field(self, own: Field, name: str) -> None:
         size = self._size(own)
-        beyond = self.at + size - self.end
-        if beyond > 0:
-            why = f"{size:,} bytes from here reach {beyond:,} beyond the end of the file"
+        content = self.read_at(self.at, min(size, _MOST_READ_BYTES))
+        if self.at + size > self.end or len(content) < min(size, _MOST_READ_BYTES):
+            why = f"{size:,} bytes from here reach beyond the end of the file"
             self.add(name, self.end, "", "wrong", why)
             raise _MisfitError
-        content = self.read_at(self.at, min(size, _MOST_READ_BYTES))
         end, why, verdict = self.at + size, "", "read"
         value: str | bytes = content
         if own.equal is not None:

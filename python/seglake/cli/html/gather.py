@@ -287,8 +287,8 @@ def _windows(read_at: ReadAt, own: Damage, nbytes: int, budget: Budget) -> Itera
     at = 0
     for start, end in pieces:
         start, end = max(start // 16 * 16, at), min(-(-end // 16) * 16, nbytes)
-        if start < end and budget.take(end - start) == end - start:
-            yield start, read_at(start, end - start)
+        if start < end and budget.take(end - start) and (block := read_at(start, end - start)):
+            yield start, block
             at = end
 
 
