@@ -268,6 +268,8 @@ def test_a_log_has_the_mark_of_its_segments(report, tmp_path: Path) -> None:
             log.write("a", b"%d" % number * 20)
     tree, _ = report(tmp_path / "log", command=("log", "verify"), status=0)
     assert "synced up to" in tree.text
+    assert "Report of seglake log verify." in tree.text
+    assert len(tree.all("h1")) == 1
 
 
 def test_a_segment_that_is_shorter_than_its_log_says_is_shown(report, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from seglake._values import is_uri
 from seglake.parity.by_sidecar import NotASegmentError, verified
 
 from . import folders, options
-from .advice import as_json
+from .advice import as_json, of_unread
 from .failure import Status, describe, report_status, tell
 from .help_groups import Command
 from .html.writer import HtmlReport, html, opened_report
@@ -200,6 +200,8 @@ class _Verifying:
         if self.html is not None:
             for log in self.named.logs:
                 self.html.note(folders.log_line(log))
+                if log.unread is not None:
+                    self.html.note(of_unread(log.unread))
             wrote = self.html.write()
             if not self.as_json:
                 click.echo(wrote)

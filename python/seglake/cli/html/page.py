@@ -192,7 +192,7 @@ def _file(seen: Seen, name: str, page: Page, most: int, entries: dict[str, Any],
         parts.append(element("p", f"and {count(left, 'more range')}: the totals below count them, --json lists them"))
     return element(
         "section",
-        _first_screen(seen, name, title="h1" if page.files == 1 else "h2"),
+        _first_screen(seen, name, title="h1" if page.files == 1 and not page.notes else "h2"),
         _candidates([(own, said) for own, said in zip(shown, advice, strict=True) if said and own in candidates]),
         _picture(seen, name),
         element("section", element("h2", "Damage"), *_index(seen, name, shown), *parts) if shown else None,

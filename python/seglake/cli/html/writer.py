@@ -89,7 +89,9 @@ class HtmlReport:
             for name, own in context.params.items()
             if name not in _NOT_SHOWN and context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         }
-        self._page = Page(context.command_path.removeprefix("seglake "), shown, values)
+        # Without the program, the names of arguments, and what a command calls another one.
+        words = [word for word in context.command_path.split()[1:] if word.islower() and word != "command"]
+        self._page = Page(" ".join(words), shown, values)
         self._check()
 
     def _check(self) -> None:
@@ -160,8 +162,8 @@ class HtmlReport:
         self._page.add(Line(label, "not read", describe(error, label=label)))
 
     def note(self, text: str) -> None:
-        """Add what there is to say of all files together."""
-        self._page.notes.append(text)
+        """Add what there is to say of all files together, in lines."""
+        self._page.notes += text.split("\n")
 
     def verify(self, file: Input, how: dict[str, Any]) -> None:
         """Verify a file, and add it.
