@@ -99,7 +99,7 @@ class Sample:
 @cache
 def active(count: int, *, key: bytes | None = None, preallocate: int = 0, **said: Any) -> Sample:
     """An active segment."""
-    return _made("active", map(_with_uuid, events(count, **said)), key=key, preallocate=preallocate)
+    return _made("active", map(_with_uuid, events(count, **said)), key=key, options={"preallocate": preallocate})
 
 
 def of_random_uuids(count: int) -> Sample:
