@@ -309,7 +309,7 @@ def test_a_burst_is_shown_as_one_range_though_some_of_its_bytes_are_right(tmp_pa
         ["4,001", "6,000", "1,991", "repaired"],
         ["9,000", "9,001", "1", "repaired"],
     ]
-    assert "  ranges    10 with this reason" in done.out
+    assert "  ranges    10, see --json" in done.out
     assert "more range" not in done.out
     assert len(json.loads(here("verify", "--json", str(path)).out)["damage"]) == 10
 

@@ -74,7 +74,7 @@ def advise(report: Report, own: Diagnosis, path: str | None, reading: Sequence[s
     is_proven = own.certainty == "proven"
     return Advice(
         headline=f"{titled(own)}: {filled(reason.happened, facts)}",
-        lost=filled(reason.lost or (), facts) or _lost(report, own),
+        lost=_undone(own) or filled(reason.lost or (), facts) or _lost(report, own),
         kept=kept(report),
         command=filled(reason.commands, facts),
         do_not=reason.do_not,
@@ -155,6 +155,15 @@ def as_json(report: Report, path: str | None, reading: Sequence[str] = ()) -> di
     return {**told, "path": path}
 
 
+def merged(causes: Sequence[Any]) -> Diagnosis:
+    """Causes with the same reason, one after the other, as one."""
+    first, last = causes[0], causes[-1]
+    repairs = [repair for each in causes for repair in each.repairs]
+    spans = [span for each in causes for span in getattr(each, "ranges", ())]
+    more = {"ranges": spans} if spans else {}
+    return first._replace(end=last.end, after=last.after, repairs=repairs, **more)
+
+
 def titled(own: Diagnosis) -> str:
     """A reason in a few words, and how certain it is."""
     return title(own.reason) + (f" ({own.certainty})" if own.certainty is not None else "")
@@ -169,19 +178,27 @@ def kept(report: Report) -> str:
     return count(report.records, "record") + when
 
 
+def _undone(own: Diagnosis) -> str | None:
+    """What is lost where the whole file is sound with a cause undone."""
+    if not getattr(own, "is_sound", False):
+        return None
+    regained = getattr(own, "regained", 0)
+    return "nothing once that is undone" + (f": {count(regained, 'record')} more then" if regained else "")
+
+
 def _lost(report: Report, own: Diagnosis) -> str:
     """What cannot be read because of a cause, as far as it is known."""
     before, after = own.before, own.after
     if not report.records and before is None and after is None:
         return "all of it, as far as it can be read now"
     missing, regained = getattr(own, "missing_records", None), getattr(own, "regained", 0)
-    if getattr(own, "is_sound", False):
-        return f"nothing once that is undone: the whole file is sound then, with {count(regained, 'record')} more"
     number = missing if missing is not None else regained or _between(before, after)
-    nbytes = sum(end - start for start, end in ranges(own))
+    nbytes = sum(end - start for start, end in ranges(own)) + (getattr(own, "missing_bytes", None) or 0)
     of_all = report.records + (number or 0)
     what = f"{number:,} of {count(of_all, 'record')}" if number is not None else f"records in {exact_size(nbytes)}"
-    if before is None or after is None:
+    if len(ranges(own)) > 1 and after is not None:
+        where = ""
+    elif before is None or after is None:
         beside = before or after
         side = "after" if after is None else "before"
         where = f", {side} {_place(beside)}" if beside is not None else ""
@@ -289,6 +306,8 @@ def _commands(
     verify = shlex.join(["seglake", "verify", *reading])
     plain, sound = (shell_word(new_name(path, word)) for word in ("plain", "sound"))
     facts = {"file": file, "content": content, "plain": plain, "new": sound, "verify": verify}
+    if getattr(own, "is_sound", False) or getattr(own, "regained", 1):
+        facts["undone"] = plain
     if report.nbytes:
         facts["look"] = f"{extract} 0:{min(report.nbytes, _LOOK_BYTES)} --hex"
         facts["look_there"] = f"{extract} {own.start}:{min(own.end, own.start + 4 * _LOOK_BYTES)} --hex"

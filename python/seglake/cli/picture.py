@@ -75,7 +75,7 @@ def legend(report: Report, marks: Sequence[Mark], *, unicode: bool) -> Text:
             line.append("   " if line else "")
             line.append(mark.character if unicode else mark.ascii, mark.style)
             line.append(f" {mark.name}")
-            line.append(_parts(report) if mark is SOUND else "")
+            line.append(_parts(report) if mark is SOUND and report.ok else "")
     return line
 
 

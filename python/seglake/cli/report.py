@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from seglake._values import is_uri
 
-from .advice import advise, filled, kept, new_name, shell_word
+from .advice import advise, filled, kept, merged, new_name, shell_word
 from .render import count, exact_size, printable, size
 from .vocabulary import KEY_NEXT, REASONS, meaning, title
 
@@ -34,6 +34,7 @@ def bytes_of(report: Report, kind: str) -> int:
 
 # What a person can take in; --json has them all.
 _MOST_SHOWN = 5
+_FEWEST_ALIKE = 3
 _LABEL_CELLS = 10
 
 
@@ -69,8 +70,17 @@ def damage_in_short(report: Report) -> str:
 
 
 def joined(spans: Sequence[Span]) -> list[list[Span]]:
-    """Damaged ranges as people are shown them: a burst is one, though some bytes in it are right by chance."""
-    return _grouped(spans, lambda last, next: last.cause == next.cause and _is_one_burst(last, next))
+    """Damaged ranges as people are shown them: a burst is one, though some bytes in it are right by chance.
+
+    So are three or more one after the other that have the same kind and cause.
+    """
+    bursts = _grouped(spans, lambda last, next: last.cause == next.cause and _is_one_burst(last, next))
+    alike = _grouped(bursts, lambda last, next: last[0][2:] == next[0][2:])
+    return [
+        group
+        for run in alike
+        for group in (run if len(run) < _FEWEST_ALIKE else [[span for burst in run for span in burst]])
+    ]
 
 
 def _blocks(diagnoses: Sequence[Diagnosis]) -> list[list[Diagnosis]]:
@@ -113,8 +123,7 @@ def _block(
 
     label, path = file
     own = [each for each in block if each.reason == block[0].reason]
-    whole = own[0]._replace(end=own[-1].end, after=own[-1].after, repairs=[bit for each in own for bit in each.repairs])
-    said = advise(report, whole, path, reading)
+    said = advise(report, merged(own), path, reading)
     verdict = printable(label) + (": " if report.wrong_key else ": damaged: ") if label else "also: "
     not_lost = f" Not lost: {said.kept}." if label and report.records else ""
     text = Text(_wrapped(f"{verdict}{said.headline}. Lost: {said.lost}.{not_lost}", width), "bold")
@@ -125,9 +134,9 @@ def _block(
         ("decide", said.question),
     ]
     if len(own) > 1:
-        lines.append(("ranges", f"{len(own):,} with this reason; --json has what shows each"))
+        lines.append(("ranges", f"{len(own):,}, see --json"))
     if follows := len(block) - len(own):
-        lines.append(("with it", f"{count(follows, 'range')}, sound once this is undone"))
+        lines.append(("follows", count(follows, "range")))
     if said.command is not None:
         # On one line, whatever its length: to be copied.
         text.append(f"\n  {'next':<{_LABEL_CELLS}}{said.command}")
@@ -307,21 +316,25 @@ def index_in_words(index: dict[str, Any], *, log_ok: bool | None = None) -> str:
     what = f"{count(index['items'], 'item')}, {exact_size(index['nbytes'])}"
     if index["ok"]:
         return f"sound: {what}"
+    if log_ok is False and index["beyond"] is None:
+        return "damaged or stale. Do not replace it: the log is damaged, too, and it may know what is missing"
     if index["beyond"] is not None:
         offset, position = index["beyond"]["offset"], index["beyond"]["position"]
+        cut_off = (
+            "The log was cut off, or the index is that of another one: copy the log again from its source. "
+            if log_ok is not False
+            else ""
+        )
         return (
             f"knows more than the log: the log ends before {position:,}, where the index has a chunk with message "
-            f"offset {offset:,}. The log was cut off, or the index is that of another one. Copy the log again from its "
-            "source. Do not replace the index before that: it is the only list of what is missing"
+            f"offset {offset:,}. {cut_off}Do not replace the index: it is the only list of what is missing"
         )
     causes = dict.fromkeys(span["cause"] for span in index["damage"])
     reasons = "; ".join(f"{cause}: {meaning(cause)}" for cause in causes)
-    more = {
-        True: "The log is whole without it, only looking up takes longer",
-        False: "Do not replace it: the log is damaged, too, and it may know what is missing",
-        None: "`seglake verify` tells what to do",
-    }
-    return f"damaged or stale ({reasons}); {what}. {more[log_ok]}"
+    more = (
+        "The log is whole without it, only looking up takes longer" if log_ok else "`seglake verify` tells what to do"
+    )
+    return f"damaged or stale ({reasons}); {what}. {more}"
 
 
 def index_rebuilding(

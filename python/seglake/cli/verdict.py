@@ -173,7 +173,7 @@ def _facts(report: Report) -> str:
     if report.checked == "parity":
         what += "\nchecked by parity: the file has no checksums of its own"
     if report.checked == "structure" and report.records:
-        what += f"\nstructure checked only: {_why_structure(report)}: nothing tells a changed byte within a record"
+        what += f"\nstructure checked only: {_why_structure(report)}"
     if report.ok and not report.nbytes:
         what += "\nempty: sound if it is new; if it had records, the copy or the write failed"
     return what
@@ -182,7 +182,7 @@ def _facts(report: Report) -> str:
 def _why_structure(report: Report) -> str:
     """Why a file was not checked by checksums."""
     if report.format == "sealed" and report.damage and report.damage[-1].end == report.nbytes:
-        return "the checksums are at the end of a sealed file, which is missing or damaged"
+        return "the checksums at its end are missing or damaged"
     return "the file has no checksums"
 
 
@@ -192,6 +192,7 @@ def _totals(report: Report) -> Text:
 
 
 def _ranges(report: Report) -> Text:
+    groups = joined(report.damage)[:_MOST_RANGES]
     rows = [
         (
             f"{group[0].start:,}",
@@ -199,10 +200,11 @@ def _ranges(report: Report) -> Text:
             f"{sum(span.nbytes for span in group):,}",
             group[0].kind,
             group[0].cause or "",
+            f"{len(group):,} ranges" if len(group) > 1 else "",
         )
-        for group in joined(report.damage)[:_MOST_RANGES]
+        for group in groups
     ]
-    return table(("start", "end", "bytes", "kind", "cause"), rows, right=(0, 1, 2))
+    return table(("start", "end", "bytes", "kind", "cause", ""), rows, right=(0, 1, 2))
 
 
 def _unlisted(report: Report) -> str:

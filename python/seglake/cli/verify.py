@@ -260,7 +260,7 @@ class _Verifying:
             return Status.SOUND
         rebuilding = None
         if report.format in self.indexed and self.how["index"] is not False:
-            rebuilding = index_rebuilding(index, path, self.how["index"], log_ok=report.ok and report.nbytes > 0)
+            rebuilding = index_rebuilding(index, path, self.how["index"], log_ok=report.ok and report.records > 0)
         if self.as_json:
             click.echo(json_text(self._json(found, path)))
         elif in_one_line:

@@ -245,7 +245,7 @@ class Reason(NamedTuple):
 _WAIT: Final = "append to it, clear it or delete its source"
 _INSIDE: Final = "append to it, clear it or recover it: its records are all inside"
 _AGAIN: Final = "write to it or delete its source: copy it again from there"
-_DISK: Final = "write to it: check disk (SMART, kernel log) and memory (ECC log) first"
+_DISK: Final = "write to it: check disk and memory first"
 _IF_UNDONE: Final = "nothing, if that can be undone"
 
 REASONS: Final[dict[str, Reason]] = {
@@ -328,8 +328,8 @@ REASONS: Final[dict[str, Reason]] = {
         "with the line ends turned back, records are verified: each LF has a CR before it, or CR LF are missing",
         "a transfer by FTP in text mode",
         lost=_IF_UNDONE,
-        commands=("perl -pe 's/\\r\\n/\\n/' {content} > {plain} && {verify} {plain}"),
-        do_not=f"{_WAIT}: copy it again, in binary mode",
+        commands=("perl -pe 's/\\r\\n/\\n/' {content} > {undone} && {verify} {undone}", "{recover}", "{look}"),
+        do_not="append to it or clear it: copy it again, in binary mode",
     ),
     "reencoded": Reason(
         "re-encoded as text",
@@ -337,8 +337,8 @@ REASONS: Final[dict[str, Reason]] = {
         "all bytes are UTF-8 of U+0000 to U+00FF, or UTF-8 with replacement characters (U+FFFD)",
         "a script that read a binary file as Latin-1 text and wrote it as UTF-8",
         lost="nothing, if that can be undone; bytes that became U+FFFD are lost for good",
-        commands=("iconv -f UTF-8 -t ISO-8859-1 {content} > {plain} && {verify} {plain}"),
-        do_not=f"{_WAIT}: copy it again, in binary mode",
+        commands=("iconv -f UTF-8 -t ISO-8859-1 {content} > {undone} && {verify} {undone}", "{recover}", "{look}"),
+        do_not="append to it or clear it: copy it again, in binary mode",
     ),
     "byte_order": Reason(
         "bytes in reverse order",
@@ -423,10 +423,9 @@ REASONS: Final[dict[str, Reason]] = {
         "zeros are from {place_start} to the end of the file",
         "zeros begin at a multiple of 512 or 4,096 and go on to the end",
         "a copy that made the file long first and then stopped, or pages that never reached the disk",
-        lost="all records after the one at {before}, if there were any",
-        do_not="append to it or clear it before that is settled: what is missing would go unnoticed",
-        question="was the file filled in advance? Then only the record that was being written is lost; if not, compare "
-        "with what was acknowledged",
+        lost="all after {before}, if anything was",
+        do_not="append to it or clear it before that is settled",
+        question="was the file filled in advance? If not, records are missing: compare with what was acknowledged",
     ),
     "stale_data": Reason(
         "older records",
