@@ -113,7 +113,14 @@ def example(name: str) -> Advice:
         **{"repairs": [repair] if name == "flipped_bit" else [], "edits": [SimpleNamespace(**vars(span), nbytes=0)]},
         **{"regained": 15, "evidence": "gzip, active, draft-1.1, 4", "against": ""},
     )
-    report: Any = SimpleNamespace(format="sealed", nbytes=1 << 20, records=1_985, wrong_key=False, parity=None)
+    report: Any = SimpleNamespace(
+        format="sealed",
+        nbytes=1 << 20,
+        records=1_985,
+        wrong_key=False,
+        parity=None,
+        totals=[SimpleNamespace(nbytes=4_096, kind="repaired")],
+    )
     facts = _facts(report, own, "FILE", ()) | {
         "log": "DIR",
         "copy": "COPY",
@@ -262,6 +269,8 @@ def _facts(report: Report, own: Diagnosis, path: str | None, reading: Sequence[s
         "size": exact_size(report.nbytes),
         "meaning": meaning(own.cause or ""),
     }
+    if own.reason == "restorable":
+        facts["nbytes"] = exact_size(sum(total.nbytes for total in report.totals if total.kind == "repaired"))
     if own.before is not None:
         facts["before"] = _place(own.before)
     if (missing := getattr(own, "missing_bytes", None)) is not None:
@@ -291,6 +300,7 @@ def _named(own: Diagnosis, format: str) -> dict[str, str]:
         "other": first([name for name in formats().names if name != format]),
         "dialect": first(_DIALECTS),
         "width": first("248"),
+        "lines": r"s/\n/\r\n/" if "were turned into LF" in own.evidence else r"s/\r\n/\n/",
     }
     return {name: text for name, text in found.items() if text is not None}
 
@@ -306,7 +316,7 @@ def _commands(
     verify = shlex.join(["seglake", "verify", *reading])
     plain, sound = (shell_word(new_name(path, word)) for word in ("plain", "sound"))
     facts = {"file": file, "content": content, "plain": plain, "new": sound, "verify": verify}
-    if getattr(own, "is_sound", False) or getattr(own, "regained", 1):
+    if own.certainty == "proven" or getattr(own, "is_sound", False) or getattr(own, "regained", 0):
         facts["undone"] = plain
     if report.nbytes:
         facts["look"] = f"{extract} 0:{min(report.nbytes, _LOOK_BYTES)} --hex"

@@ -75,7 +75,7 @@ def joined(spans: Sequence[Span]) -> list[list[Span]]:
     So are three or more one after the other that have the same kind and cause.
     """
     bursts = _grouped(spans, lambda last, next: last.cause == next.cause and _is_one_burst(last, next))
-    alike = _grouped(bursts, lambda last, next: last[0][2:] == next[0][2:])
+    alike = _grouped(bursts, lambda last, next: last[0][2:] == next[0][2:] and last[0].kind != "repaired")
     return [
         group
         for run in alike
@@ -316,19 +316,15 @@ def index_in_words(index: dict[str, Any], *, log_ok: bool | None = None) -> str:
     what = f"{count(index['items'], 'item')}, {exact_size(index['nbytes'])}"
     if index["ok"]:
         return f"sound: {what}"
-    if log_ok is False and index["beyond"] is None:
-        return "damaged or stale. Do not replace it: the log is damaged, too, and it may know what is missing"
     if index["beyond"] is not None:
         offset, position = index["beyond"]["offset"], index["beyond"]["position"]
-        cut_off = (
-            "The log was cut off, or the index is that of another one: copy the log again from its source. "
-            if log_ok is not False
-            else ""
-        )
+        cut_off = ". The log was cut off, or the index is that of another one: copy the log again from its source"
         return (
-            f"knows more than the log: the log ends before {position:,}, where the index has a chunk with message "
-            f"offset {offset:,}. {cut_off}Do not replace the index: it is the only list of what is missing"
+            f"knows more than the log: a chunk at {position:,} with message offset {offset:,}"
+            f"{'' if log_ok is False else cut_off}. Do not replace it: it is the only list of what is missing"
         )
+    if log_ok is False:
+        return "damaged or stale. Do not replace it before the log is sound: it may know what is missing"
     causes = dict.fromkeys(span["cause"] for span in index["damage"])
     reasons = "; ".join(f"{cause}: {meaning(cause)}" for cause in causes)
     more = (

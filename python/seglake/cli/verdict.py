@@ -167,7 +167,9 @@ def _print_text(out: Console, text: str) -> None:
 
 
 def _facts(report: Report) -> str:
-    what = f"{report.format}, {exact_size(report.nbytes)}, {count(report.records, 'record')}"
+    what = f"{report.format}, {exact_size(report.nbytes)}"
+    if report.ok or report.wrong_key:
+        what += f", {count(report.records, 'record')}"
     if report.ok and report.first_timestamp_us is not None and report.last_timestamp_us is not None:
         what += f"\n{instant_us(report.first_timestamp_us)} to {instant_us(report.last_timestamp_us)}"
     if report.checked == "parity":
@@ -182,7 +184,7 @@ def _facts(report: Report) -> str:
 def _why_structure(report: Report) -> str:
     """Why a file was not checked by checksums."""
     if report.format == "sealed" and report.damage and report.damage[-1].end == report.nbytes:
-        return "the checksums at its end are missing or damaged"
+        return "its checksums are missing"
     return "the file has no checksums"
 
 

@@ -328,7 +328,7 @@ REASONS: Final[dict[str, Reason]] = {
         "with the line ends turned back, records are verified: each LF has a CR before it, or CR LF are missing",
         "a transfer by FTP in text mode",
         lost=_IF_UNDONE,
-        commands=("perl -pe 's/\\r\\n/\\n/' {content} > {undone} && {verify} {undone}", "{recover}", "{look}"),
+        commands=("perl -pe '{lines}' {content} > {undone} && {verify} {undone}", "{recover}", "{look}"),
         do_not="append to it or clear it: copy it again, in binary mode",
     ),
     "reencoded": Reason(
@@ -356,7 +356,7 @@ REASONS: Final[dict[str, Reason]] = {
         "cat today.sealed yesterday.sealed > both.sealed",
         lost="nothing, each part is read by itself",
         commands=("{split}", "{look}"),
-        do_not="append to it, clear it or recover it: the second file would be left out",
+        do_not="append to it, clear it or recover it",
     ),
     "repeated_block": Reason(
         "block in the file twice",
