@@ -316,7 +316,9 @@ def _commands(
     verify = shlex.join(["seglake", "verify", *reading])
     plain, sound = (shell_word(new_name(path, word)) for word in ("plain", "sound"))
     facts = {"file": file, "content": content, "plain": plain, "new": sound, "verify": verify}
-    if own.certainty == "proven" or getattr(own, "is_sound", False) or getattr(own, "regained", 0):
+    # What turns all of the file back must not cost records that are sound as they are.
+    is_whole = own.certainty == "proven" and not report.records
+    if is_whole or getattr(own, "is_sound", False) or getattr(own, "regained", 0):
         facts["undone"] = plain
     if report.nbytes:
         facts["look"] = f"{extract} 0:{min(report.nbytes, _LOOK_BYTES)} --hex"
