@@ -475,14 +475,34 @@ class Repair(NamedTuple):
     end: int
 
 
+class Edit(NamedTuple):
+    """Bytes of a file, from `start` up to `end`, that give way to `nbytes` others; to none if they are taken out.
+
+    Example:
+        >>> import seglake
+        >>> [diagnosis] = seglake.verify("damaged.active").diagnoses
+        >>> diagnosis.edits
+        []
+    """
+
+    start: int
+    end: int
+    nbytes: int
+
+
 class Diagnosis(NamedTuple):
     """What one damaged range probably comes from.
 
     `start`, `end`, `kind` and `cause` are those of the range's `Span`. `reason` is a word of a closed list, or
     `unknown`; `certainty` says whether a checksum shows it (`proven`), it would be a rare coincidence otherwise
     (`likely`), or other reasons fit as well (`possible`), and is None where the reason is unknown. `evidence` is what
-    shows it, `next` what to do, both in words. `before` and `after` are the sound records around the range, `repairs`
-    the single bits that would mend it.
+    shows it, `against` what speaks against it or was not tried, `next` what to do, all in words. `before` and `after` are
+    the sound records around the range, `repairs` the single bits that would mend it.
+
+    `place` is where it happened, as two offsets, and `edits` are the changes that undo it: with them `regained` more
+    records are verified, and `is_sound` says whether the whole file is. `ranges` are all damaged ranges that it explains;
+    the others have the reason `consequence`. `missing_bytes` and `missing_records` are what the file has lost at its end,
+    as far as its own index says so.
 
     Example:
         >>> import seglake
@@ -502,6 +522,14 @@ class Diagnosis(NamedTuple):
     before: Neighbour | None
     after: Neighbour | None
     repairs: list[Repair]
+    against: str
+    regained: int
+    is_sound: bool
+    missing_bytes: int | None
+    missing_records: int | None
+    ranges: list[Span]
+    edits: list[Edit]
+    place: tuple[int, int]
 
 
 class Retention(TypedDict, total=False):

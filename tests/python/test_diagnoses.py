@@ -24,10 +24,18 @@ FIELDS = {
     "reason": str,
     "certainty": (str, type(None)),
     "evidence": str,
+    "against": str,
     "next": str,
+    "regained": int,
+    "is_sound": bool,
+    "missing_bytes": (int, type(None)),
+    "missing_records": (int, type(None)),
     "before": (dict, type(None)),
     "after": (dict, type(None)),
     "repairs": list,
+    "ranges": list,
+    "edits": list,
+    "place": list,
     "headline": str,
     "command": (str, type(None)),
     "do_not": (str, type(None)),
@@ -212,7 +220,7 @@ def test_many_ranges_are_no_wall_of_text(tmp_path: Path) -> None:
     path.write_bytes(content)
     out = here("verify", path).out
     assert len(out.splitlines()) < 70
-    assert "  ranges    100, see --json" in out
+    assert "  ranges    100 with this reason" in out
     none = here("verify", "--explain", "0", path).out
     assert "flipped bit" not in none
 

@@ -256,14 +256,14 @@ fn a_file_of_something_else() {
     let page = b"<!DOCTYPE html><html><body><h1>404 Not Found</h1></body></html>".to_vec();
     let gzip = [&[0x1f, 0x8b, 8, 0][..], &noise(3, 2000)].concat();
     let text = b"2024-01-10 12:00:00 INFO started, all is well\n".repeat(20);
-    for bytes in [
-        page,
-        gzip,
-        text,
-        chunked(5, 100).bytes,
-        tenant(2, 5, 100).bytes,
+    for (bytes, reason) in [
+        (page, Reason::OtherContent),
+        (gzip, Reason::Compressed),
+        (text, Reason::OtherContent),
+        (chunked(5, 100).bytes, Reason::OtherFormat),
+        (tenant(2, 5, 100).bytes, Reason::OtherFormat),
     ] {
-        assert_reason(&sound, &bytes, Reason::OtherContent);
+        assert_reason(&sound, &bytes, reason);
     }
 }
 
@@ -316,7 +316,7 @@ fn a_file_that_was_copied_as_text() {
         let decoded = String::from_utf8_lossy(&sound.bytes).into_owned();
         let (_, found) = sound.explained(decoded.as_bytes());
         assert!(
-            found.iter().any(converted),
+            found.iter().all(|own| own.reason == Reason::Reencoded),
             "{}\n{}",
             sound.format.name,
             shown(&found)

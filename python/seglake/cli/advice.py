@@ -79,7 +79,7 @@ def advise(report: Report, own: Diagnosis, path: str | None, reading: Sequence[s
         command=filled(reason.commands, facts),
         do_not=reason.do_not,
         evidence=printable(own.evidence),
-        against=printable(getattr(own, "against", "")),
+        against=printable(own.against),
         question=None if is_proven else reason.question,
     )
 
@@ -111,7 +111,7 @@ def example(name: str) -> Advice:
         },
         **{"ranges": [span], "place": (span.start, span.end), "missing_bytes": 304_875, "missing_records": 15},
         **{"repairs": [repair] if name == "flipped_bit" else [], "edits": [SimpleNamespace(**vars(span), nbytes=0)]},
-        **{"regained": 15, "evidence": "gzip, active, draft-1.1, 4", "against": ""},
+        **{"regained": 15, "is_sound": False, "evidence": "gzip, active, draft-1.1, 4", "against": ""},
     )
     report: Any = SimpleNamespace(
         format="sealed",
@@ -187,9 +187,9 @@ def kept(report: Report) -> str:
 
 def _undone(own: Diagnosis) -> str | None:
     """What is lost where the whole file is sound with a cause undone."""
-    if not getattr(own, "is_sound", False):
+    if not own.is_sound:
         return None
-    regained = getattr(own, "regained", 0)
+    regained = own.regained
     return "nothing once that is undone" + (f": {count(regained, 'record')} more then" if regained else "")
 
 
@@ -198,9 +198,9 @@ def _lost(report: Report, own: Diagnosis) -> str:
     before, after = own.before, own.after
     if not report.records and before is None and after is None:
         return "all of it, as far as it can be read now"
-    missing, regained = getattr(own, "missing_records", None), getattr(own, "regained", 0)
+    missing, regained = own.missing_records, own.regained
     number = missing if missing is not None else regained or _between(before, after)
-    nbytes = sum(end - start for start, end in ranges(own)) + (getattr(own, "missing_bytes", None) or 0)
+    nbytes = sum(end - start for start, end in ranges(own)) + (own.missing_bytes or 0)
     of_all = report.records + (number or 0)
     what = f"{number:,} of {count(of_all, 'record')}" if number is not None else f"records in {exact_size(nbytes)}"
     if len(ranges(own)) > 1 and after is not None:
@@ -252,13 +252,13 @@ def _identifier(columns: dict[str, Any]) -> str:
 
 def ranges(own: Diagnosis) -> list[tuple[int, int]]:
     """The damaged ranges that a cause explains."""
-    return [(span.start, span.end) for span in getattr(own, "ranges", [own])]
+    return [(span.start, span.end) for span in own.ranges]
 
 
 def _facts(report: Report, own: Diagnosis, path: str | None, reading: Sequence[str]) -> dict[str, str]:
     """What is known of a cause, by the names that the texts use."""
     own_ranges = ranges(own)
-    begin, end = getattr(own, "place", (own.start, own.end))
+    begin, end = own.place
     facts = {
         "start": f"{own.start:,}",
         "range": f"{own_ranges[0][0]:,} to {own_ranges[-1][1]:,}",
@@ -273,7 +273,7 @@ def _facts(report: Report, own: Diagnosis, path: str | None, reading: Sequence[s
         facts["nbytes"] = exact_size(sum(total.nbytes for total in report.totals if total.kind == "repaired"))
     if own.before is not None:
         facts["before"] = _place(own.before)
-    if (missing := getattr(own, "missing_bytes", None)) is not None:
+    if (missing := own.missing_bytes) is not None:
         facts["missing_bytes"] = exact_size(missing)
     if not report.records:
         facts["whole"] = report.format
@@ -318,7 +318,7 @@ def _commands(
     facts = {"file": file, "content": content, "plain": plain, "new": sound, "verify": verify}
     # What turns all of the file back must not cost records that are sound as they are.
     is_whole = own.certainty == "proven" and not report.records
-    if is_whole or getattr(own, "is_sound", False) or getattr(own, "regained", 0):
+    if is_whole or own.is_sound or own.regained:
         facts["undone"] = plain
     if report.nbytes:
         facts["look"] = f"{extract} 0:{min(report.nbytes, _LOOK_BYTES)} --hex"
@@ -345,7 +345,7 @@ def _undo(own: Diagnosis, extract: str, content: str, copy: str) -> str | None:
             for repair in own.repairs
         ]
         return " && ".join([f"cat {content} > {copy}", *flips])
-    edits = getattr(own, "edits", [])
+    edits = own.edits
     if not 0 < len(edits) <= _MOST_EDITS or any(edit.nbytes for edit in edits):
         return None
     bounds = ["", *(str(at) for edit in edits for at in (edit.start, edit.end)), ""]

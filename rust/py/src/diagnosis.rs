@@ -10,6 +10,7 @@ use seglake::ledger::{Cause, Kind};
 use seglake::parity;
 use seglake::verbs::{Diagnosis, Neighbour, Reason, Repair};
 
+use crate::report::span;
 use crate::value::scalar_to_python;
 
 /// A `seglake.types.Diagnosis`.
@@ -17,6 +18,7 @@ pub(crate) fn object<'py>(py: Python<'py>, own: &Diagnosis) -> PyResult<Bound<'p
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     static NEIGHBOUR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     static REPAIR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    static EDIT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let fields = flat(py, own)?;
     let neighbour = |own: &Option<Neighbour>| {
         let Some(own) = own else { return Ok(None) };
@@ -30,6 +32,13 @@ pub(crate) fn object<'py>(py: Python<'py>, own: &Diagnosis) -> PyResult<Bound<'p
     let repair = |own| class.call((), Some(&of_repair(py, own)?));
     let repairs = own.repairs.iter().map(repair);
     fields.set_item("repairs", repairs.collect::<PyResult<Vec<_>>>()?)?;
+    let ranges = own.ranges.iter().map(|own| span(py, own));
+    fields.set_item("ranges", ranges.collect::<PyResult<Vec<_>>>()?)?;
+    let class = EDIT.import(py, "seglake._types", "Edit")?;
+    let edits = own.edits.iter();
+    let edits = edits.map(|own| class.call1((own.start, own.end, own.bytes)));
+    fields.set_item("edits", edits.collect::<PyResult<Vec<_>>>()?)?;
+    fields.set_item("place", (own.place.start, own.place.end))?;
     let class = CLASS.import(py, "seglake._types", "Diagnosis")?;
     class.call((), Some(&fields))
 }
@@ -45,6 +54,18 @@ pub(crate) fn dict<'py>(py: Python<'py>, own: &Diagnosis) -> PyResult<Bound<'py,
     fields.set_item("after", neighbour(&own.after)?)?;
     let repairs = own.repairs.iter().map(|own| of_repair(py, own));
     fields.set_item("repairs", repairs.collect::<PyResult<Vec<_>>>()?)?;
+    let ranges = own.ranges.iter();
+    let ranges = ranges.map(|own| span(py, own)?.call_method0("_asdict"));
+    fields.set_item("ranges", ranges.collect::<PyResult<Vec<_>>>()?)?;
+    let edits = own.edits.iter().map(|own| {
+        let edit = PyDict::new(py);
+        edit.set_item("start", own.start)?;
+        edit.set_item("end", own.end)?;
+        edit.set_item("nbytes", own.bytes)?;
+        Ok(edit)
+    });
+    fields.set_item("edits", edits.collect::<PyResult<Vec<_>>>()?)?;
+    fields.set_item("place", [own.place.start, own.place.end])?;
     Ok(fields)
 }
 
@@ -85,7 +106,13 @@ fn flat<'py>(py: Python<'py>, own: &Diagnosis) -> PyResult<Bound<'py, PyDict>> {
     let certainty = own.certainty.map(|certainty| certainty.as_str());
     fields.set_item("certainty", certainty)?;
     fields.set_item("evidence", &own.evidence)?;
+    fields.set_item("against", &own.against)?;
     fields.set_item("next", own.next())?;
+    fields.set_item("regained", own.regained)?;
+    fields.set_item("is_sound", own.is_sound)?;
+    fields.set_item("missing_bytes", own.missing.map(|own| own.bytes))?;
+    let records = own.missing.and_then(|own| own.records);
+    fields.set_item("missing_records", records)?;
     Ok(fields)
 }
 

@@ -43,6 +43,57 @@ pub(crate) struct Candidate {
     pub(crate) by_checksum: bool,
     /// Tries bytes: those of the body, followed by those of `elsewhere`.
     pub(crate) check: Check,
+    /// Where a CRC proves it: what tells the flipped bit, however many there are.
+    pub(crate) syndrome: Option<Syndrome>,
+}
+
+/// A CRC-32 tells which single bit is flipped: by the difference between what is stored and what is computed, which depends on
+/// the bit's distance from the end alone.
+pub(crate) struct Syndrome {
+    /// The polynomial, its bits in reverse order.
+    polynomial: u32,
+    /// What the CRC covers of the bytes that `check` takes.
+    covered: Range<usize>,
+    difference: Box<dyn Fn(&[u8]) -> u32>,
+}
+
+impl Syndrome {
+    pub(crate) const CRC32: u32 = 0xedb8_8320;
+    pub(crate) const CRC32C: u32 = 0x82f6_3b78;
+
+    /// `difference` is that of all bytes that `check` takes, with the bytes `covered` at the end of what its CRC is over.
+    pub(crate) fn new(
+        polynomial: u32,
+        covered: Range<usize>,
+        difference: impl Fn(&[u8]) -> u32 + 'static,
+    ) -> Self {
+        Self {
+            polynomial,
+            covered,
+            difference: Box::new(difference),
+        }
+    }
+
+    /// The index of the byte and the bit that explain the difference, if one bit does.
+    pub(crate) fn flipped(&self, bytes: &[u8]) -> Option<(usize, u32)> {
+        let difference = (self.difference)(bytes);
+        // That of the last byte's highest bit; each bit before it is one more step of the register.
+        let mut register = self.polynomial;
+        for place in self.covered.clone().rev() {
+            for bit in (0..8).rev() {
+                if register == difference {
+                    return Some((place, bit));
+                }
+                let carry = if register & 1 == 1 {
+                    self.polynomial
+                } else {
+                    0
+                };
+                register = register >> 1 ^ carry;
+            }
+        }
+        None
+    }
 }
 
 impl Candidate {
@@ -62,6 +113,7 @@ impl Candidate {
             stated: Some(len),
             by_checksum: true,
             check: Box::new(check),
+            syndrome: None,
         }
     }
 
@@ -76,6 +128,11 @@ impl Candidate {
             by_checksum: false,
             ..Self::new(what, body, check)
         }
+    }
+
+    /// How many bytes its body has.
+    pub(crate) const fn len(&self) -> u64 {
+        self.body.end.saturating_sub(self.body.start)
     }
 
     /// Reads the bytes that `check` takes, as they are in the file.
@@ -157,6 +214,9 @@ pub(crate) const MAX_MISPLACED: usize = 3;
 /// The longest unit of which every bit is flipped, in bytes. A longer one takes too long, and a CRC-32 would match by
 /// chance too often: for this many bits, once in 131,072 units.
 pub(crate) const MAX_TRIED_BYTES: u64 = 4 << 10;
+
+/// The longest unit of which a CRC tells the flipped bit, in bytes.
+pub(crate) const MAX_SYNDROME_BYTES: u64 = 16 << 20;
 
 /// The longest unit of which the bits of its lengths are flipped, in bytes.
 pub(crate) const MAX_LENGTHS_TRIED_BYTES: u64 = 256 << 10;

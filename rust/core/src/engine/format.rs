@@ -31,7 +31,22 @@ pub struct Format {
     pub(crate) unfinished: Option<Unfinished>,
     pub(crate) salvage: SalvageFile,
     pub(crate) candidates: OpenCandidates,
+    /// What a file's index or table of contents states; `None` for formats without one.
+    pub(crate) stated: Option<ReadStated>,
 }
+
+/// How far records reach by a file's index or table of contents.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stated {
+    /// The offset where they end, or a lower one.
+    pub(crate) end: u64,
+    /// How many there are, if that is known.
+    pub(crate) records: Option<u64>,
+    /// Where the index or table in front of them ends; 0 if it is not in the file.
+    pub(crate) front: u64,
+}
+
+type ReadStated = fn(&Arc<dyn Source>, &Options) -> Result<Option<Stated>>;
 
 pub(crate) type OpenWalk = fn(Arc<dyn Source>, &Options, Opening<'_>) -> Result<Box<dyn Walk>>;
 type SplitFile = fn(&Arc<dyn Source>, &Options, u64) -> Result<Vec<PlannedPart>>;
@@ -118,8 +133,6 @@ pub(crate) struct IndexFile {
     pub(crate) beside: fn(&Path) -> Option<PathBuf>,
     /// Whether the options name an index for a file, and it exists.
     pub(crate) is_there: fn(&dyn Source, &Options) -> Result<bool>,
-    /// The offset of the last unit that it names after the end of the file's data, if there is one.
-    pub(crate) beyond: fn(&dyn Source, &Options) -> Result<Option<u64>>,
     /// Builds the index of a file and hands out its bytes in pieces.
     pub(crate) build: BuildIndex,
 }

@@ -14,7 +14,7 @@ pub(crate) mod writer;
 pub use format::Format;
 #[cfg(feature = "chunked")]
 pub(crate) use format::IndexFile;
-pub(crate) use format::Likelihood;
+pub(crate) use format::{Likelihood, Stated};
 pub use growth::Growth;
 pub use open::Start;
 pub use position::{Identity, Position};

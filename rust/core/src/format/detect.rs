@@ -1,5 +1,6 @@
 //! Detects the format of a file.
 
+use std::fmt;
 use std::path::Path;
 
 use super::{FORMATS, by_name};
@@ -69,28 +70,51 @@ pub(crate) fn is_text(bytes: &[u8]) -> bool {
     bytes.len() >= MIN_TEXT_BYTES && text::is_readable(bytes)
 }
 
-/// What a file is that is not of this format, for people, and whether a checksum proves it. `None` if nothing is known.
+/// What a file is that is not of a format.
+pub(crate) enum Other {
+    /// A compressed file of this kind.
+    Compressed(&'static str),
+    /// A file of this program or kind.
+    Program(&'static str),
+    /// A file of this format, as a checksum proves for this reason.
+    Format(&'static Format, String),
+    Text,
+}
+
+impl fmt::Display for Other {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Compressed(name) | Self::Program(name) => {
+                write!(f, "the file begins like a file of {name}")
+            }
+            Self::Format(format, reason) => write!(f, "the file is {}: {reason}", format.name),
+            Self::Text => f.write_str("the file begins with text"),
+        }
+    }
+}
+
+/// What a file is that is not of this format; `None` if nothing is known. Besides its beginning.
 pub(crate) fn other_content(
     source: &dyn Source,
     options: &Options,
     format: &Format,
-) -> Result<Option<(String, bool)>> {
+) -> Result<Option<(Other, Vec<u8>)>> {
     let head = head(source)?;
-    if let Some(name) = magic_of(&head) {
-        return Ok(Some((
-            format!("the file begins like a file of {name}"),
-            false,
-        )));
-    }
-    for other in FORMATS.iter().filter(|other| **other != format) {
-        if let Likelihood::Certain(reason) = other.likelihood(source, options)? {
-            return Ok(Some((
-                format!("the file is {}: {reason}", other.name),
-                true,
-            )));
+    let found = if let Some(name) = begins_with(COMPRESSED, &head) {
+        Some(Other::Compressed(name))
+    } else if let Some(name) = begins_with(MAGICS, &head) {
+        Some(Other::Program(name))
+    } else {
+        let mut certain = None;
+        for other in FORMATS.iter().filter(|other| **other != format) {
+            if let Likelihood::Certain(reason) = other.likelihood(source, options)? {
+                certain = Some(Other::Format(other, reason));
+                break;
+            }
         }
-    }
-    Ok(is_text(&head).then(|| ("the file begins with text".to_owned(), false)))
+        certain.or_else(|| is_text(&head).then_some(Other::Text))
+    };
+    Ok(found.map(|found| (found, head)))
 }
 
 /// The result of [`detect`].

@@ -27,7 +27,7 @@ use std::sync::Arc;
 #[doc(hidden)]
 pub use detect::resolve;
 pub use detect::{Detection, detect};
-pub(crate) use detect::{is_sidecar, is_text, magic_of, of_sidecar, other_content};
+pub(crate) use detect::{Other, is_sidecar, is_text, magic_of, of_sidecar, other_content};
 #[doc(hidden)]
 pub use growth::identity;
 pub use part::split;

@@ -49,6 +49,7 @@ mod file;
 mod memory;
 mod tail;
 mod unchanged;
+mod view;
 mod window;
 
 use std::any::Any;
@@ -64,7 +65,7 @@ pub(crate) use bound::{BoundSource, expected_len};
 pub(crate) use broken::up_to_page;
 #[doc(hidden)]
 pub use capped::CappedSource;
-pub(crate) use capped::{PatchedSource, uncompared};
+pub(crate) use capped::uncompared;
 pub use file::FileSource;
 #[doc(hidden)]
 pub use file::open_regular;
@@ -72,6 +73,7 @@ pub(crate) use memory::out_of_bounds;
 pub use memory::{BytesSource, MappedSource};
 pub(crate) use tail::{data_end, data_end_after};
 pub(crate) use unchanged::{ReadAgain, Unchanged};
+pub(crate) use view::{Change, Fill, View};
 pub(crate) use window::Window;
 
 use crate::disk::{DiskRef, Kind};

@@ -1,6 +1,7 @@
 //! Diagnoses of damage: the closed list of reasons, how certain a reason is, and its evidence.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,12 +21,48 @@ pub struct Diagnosis {
     pub certainty: Option<Certainty>,
     /// The evidence in words, with numbers.
     pub evidence: String,
+    /// What speaks against it, and what was not tried and why. Empty if nothing does.
+    pub against: String,
+    /// All damaged ranges that it explains, this one included. The others have the reason [`Consequence`](Reason::Consequence).
+    pub ranges: Vec<Span>,
+    /// The bytes where it happened. A range is that of whole records, and so it may be longer.
+    pub place: Range<u64>,
+    /// The changes that undo it, in file order. Empty if they are unknown, or if all of the file is transformed.
+    pub edits: Vec<Edit>,
+    /// How many more records are verified with it undone.
+    pub regained: u64,
+    /// Whether the whole file is sound with it undone.
+    pub is_sound: bool,
+    /// What the file has lost at its end, as far as its own index or table of contents says so.
+    pub missing: Option<Missing>,
     /// The last sound record before the range.
     pub before: Option<Neighbour>,
     /// The first sound record after the range.
     pub after: Option<Neighbour>,
     /// Single bits whose flipping back would make a checksum match. They are proposals: nothing is changed.
     pub repairs: Vec<Repair>,
+}
+
+/// Bytes of a file that give way to others. It is a proposal: nothing applies it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Edit {
+    /// The absolute offset of the first byte that gives way.
+    pub start: u64,
+    /// Where they end. If they end where they start, bytes are put in before.
+    pub end: u64,
+    /// How many bytes take their place. None: they are taken out.
+    pub bytes: u64,
+}
+
+/// What is missing at the end of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Missing {
+    /// The least number of bytes.
+    pub bytes: u64,
+    /// How many records, if that is known.
+    pub records: Option<u64>,
 }
 
 impl Diagnosis {
@@ -47,12 +84,20 @@ words! {
         ErasedSector = "erased_sector",
         /// The correct bytes of a sector are in another one.
         MovedSector = "moved_sector",
-        /// A sector is a copy of another one.
+        /// A sector was written over by a copy of another one.
         DuplicatedSector = "duplicated_sector",
+        /// A sector was written over by bytes from somewhere else.
+        ForeignSector = "foreign_sector",
+        /// From a page on, the file reads as zeros to its end.
+        ZeroedTail = "zeroed_tail",
         /// Verified records that are elsewhere in the file as well.
         DuplicatedRecords = "duplicated_records",
         /// Verified records that are older than those before them.
         StaleData = "stale_data",
+        /// A block of the file is in it a second time, right after the first.
+        RepeatedBlock = "repeated_block",
+        /// Another file follows in the same file.
+        Concatenated = "concatenated",
         /// Inserted bytes moved the later ones back.
         InsertedBytes = "inserted_bytes",
         /// Bytes are missing, so later ones moved forward.
@@ -61,13 +106,27 @@ words! {
         InterruptedWrite = "interrupted_write",
         /// The file is cut off.
         Truncated = "truncated",
-        /// The file was copied as text: line ends or characters were converted.
+        /// The file was copied as text: its line ends were converted.
         TextConversion = "text_conversion",
+        /// The file was taken for text, and its characters were encoded anew.
+        Reencoded = "reencoded",
+        /// The bytes of each word are in the other order.
+        ByteOrder = "byte_order",
+        /// The file is written in base64.
+        Base64 = "base64",
+        /// The file is compressed.
+        Compressed = "compressed",
+        /// The file is empty.
+        Empty = "empty",
+        /// The file consists of zeros.
+        OnlyZeros = "only_zeros",
         /// The file's checksums are under another key.
         WrongKey = "wrong_key",
         /// The messages are of another dialect.
         OtherDialect = "other_dialect",
-        /// The bytes belong to another format, another program's file, or a text.
+        /// The file is of another of these formats.
+        OtherFormat = "other_format",
+        /// The bytes belong to another program's file, or a text.
         OtherContent = "other_content",
         /// The checksum matches: the bytes are as they were written, and their writer is at fault.
         AsWritten = "as_written",
@@ -114,6 +173,25 @@ impl Reason {
             Self::StaleData => {
                 "look for a clock that was set back, two writers, or a disk that lost writes; the records there can be copied out with `seglake extract`"
             }
+            Self::ForeignSector => {
+                "what was there is lost: restore it from a copy; check disk, controller, file system, and other files there"
+            }
+            Self::ZeroedTail => {
+                "if it was copied, copy it again; if not, records never reached the disk: compare with what was acknowledged before anything is appended"
+            }
+            Self::RepeatedBlock => {
+                "nothing is lost: copy the file again, or take the second one out in a copy of it"
+            }
+            Self::Concatenated => "nothing is lost: split the file where the second one begins",
+            Self::Compressed => "decompress it, and read the result",
+            Self::Base64 => "decode it, and read the result",
+            Self::Reencoded | Self::ByteOrder => {
+                "copy the file again, as it is: in binary mode, and without conversion"
+            }
+            Self::Empty | Self::OnlyZeros => {
+                "copy the file again from its source; look at how it came here"
+            }
+            Self::OtherFormat => "read it as what it is (`format`)",
             Self::InsertedBytes | Self::MissingBytes => {
                 "the copy differs from what was written: copy again from the source, in binary mode; look at what joined or cut the file"
             }

@@ -46,7 +46,7 @@ mod verify;
 
 pub use convert::{ConvertOptions, convert};
 pub use diagnose::{DiagnoseOptions, diagnose};
-pub use diagnosis::{Certainty, Diagnosis, Neighbour, Reason, Repair};
+pub use diagnosis::{Certainty, Diagnosis, Edit, Missing, Neighbour, Reason, Repair};
 #[cfg(feature = "chunked")]
 pub use index::{Indexed, index};
 pub use ledger::Ledger;

@@ -35,14 +35,31 @@ impl Candidates for Active {
         let mut bytes = Vec::new();
         read_piece(&*self.source, &piece, &mut bytes)?;
         let mut candidates = vec![self.record(&bytes, piece)];
-        if span.len() <= MAX_TRIED_BYTES {
-            candidates.push(Candidate::zeros("unused space", span.start..span.end));
+        let unused = self.from_nonzero(span)?..span.end;
+        if unused.end - unused.start <= MAX_TRIED_BYTES {
+            candidates.push(Candidate::zeros("unused space", unused));
         }
         Ok(candidates)
     }
 }
 
 impl Active {
+    /// Where the bytes of a range begin that are not zero.
+    fn from_nonzero(&self, span: &Span) -> Result<u64> {
+        let mut piece = Vec::new();
+        let mut at = span.start;
+        while at < span.end {
+            piece.clear();
+            let end = span.end.min(at + MAX_LENGTHS_TRIED_BYTES);
+            read_piece(&*self.source, &(at..end), &mut piece)?;
+            if let Some(place) = piece.iter().position(|byte| *byte != 0) {
+                return Ok(at + place as u64);
+            }
+            at = end;
+        }
+        Ok(span.end)
+    }
+
     /// The record that may begin with these bytes.
     fn record(&self, bytes: &[u8], piece: Range<u64>) -> Candidate {
         let plausible = |uuid: &[u8; UUID_BYTES]| version(*uuid).is_ok();

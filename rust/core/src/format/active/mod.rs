@@ -97,6 +97,7 @@ pub static FORMAT: Format = Format {
         let (source, options) = (source.clone(), options.clone());
         Ok(Some(Box::new(candidates::Active { source, options })))
     },
+    stated: None,
 };
 
 /// The columns of active and sealed segments.

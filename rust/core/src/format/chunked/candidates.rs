@@ -7,10 +7,13 @@ use super::judge::{Head, structure};
 use super::layout::{ALIGNMENT, HEADER_BYTES, Header, align};
 use super::payload::{Content, check};
 use super::{LIMIT_BYTES, hop};
-use crate::engine::candidate::{Candidate, Candidates, MAX_TRIED_BYTES, Trial, read_piece};
+use crate::engine::candidate::{
+    Candidate, Candidates, MAX_LENGTHS_TRIED_BYTES, MAX_TRIED_BYTES, Trial, read_piece,
+};
 use crate::error::Result;
 use crate::ledger::{Cause, Span};
 use crate::limits::LIMITS;
+use crate::saturating::saturating_usize;
 use crate::source::{BytesSource, Source};
 use crate::walk::Options;
 use crate::walk::stream::Input;
@@ -45,7 +48,7 @@ impl Candidates for Chunked {
         match hop::read(&*self.source, at)?.verified() {
             Some(header) => {
                 let end = header.payload_end(at);
-                if u64::from(header.length) <= MAX_TRIED_BYTES && end <= len {
+                if u64::from(header.length) <= MAX_LENGTHS_TRIED_BYTES && end <= len {
                     candidates.push(self.payload(header, at, end)?);
                 }
             }
@@ -105,7 +108,9 @@ impl Chunked {
                 work: LEAST_WORK + bytes.len() as u64 + content.bytes.len() as u64,
             }
         };
+        let tried = saturating_usize((end - start).min(MAX_TRIED_BYTES));
         Ok(Candidate {
+            tried,
             tried_last: DESCRIPTOR,
             ..Candidate::new("chunk payload", start..end, check)
         })

@@ -16,6 +16,7 @@ use super::layout::{ITEM_BYTES, Item};
 use super::walk::ChunkedWalk;
 use super::{FORMAT, judge};
 use crate::disk::DiskRef;
+use crate::engine::Stated;
 use crate::engine::WriteOptions;
 use crate::engine::append::survey;
 use crate::error::{Error, Result};
@@ -267,14 +268,19 @@ impl Index {
 ///
 /// # Errors
 /// [`Error::Io`], [`Error::Interrupted`].
-pub(super) fn beyond(log: &dyn Source, options: &Options) -> Result<Option<u64>> {
-    let Some(index) = find(log, options) else {
+pub(super) fn stated(log: &Arc<dyn Source>, options: &Options) -> Result<Option<Stated>> {
+    let Some(index) = find(&**log, options) else {
         return Ok(None);
     };
-    let mut entries = Entries::new(log, &*index, options);
+    let mut entries = Entries::new(&**log, &*index, options);
     entries.by_ref().try_for_each(|entry| entry.map(drop))?;
     let place = |item: Item| u64::try_from(item.file_offset).ok();
-    Ok(entries.beyond().and_then(place))
+    let end = entries.beyond().and_then(place);
+    Ok(end.map(|end| Stated {
+        end,
+        records: None,
+        front: 0,
+    }))
 }
 
 /// Walks a segment, damaged or not, and passes to `put` the item of each good chunk that has records, in order.

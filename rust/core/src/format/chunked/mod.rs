@@ -140,6 +140,7 @@ pub static FORMAT: Format = Format {
         let (source, options) = (source.clone(), options.clone());
         Ok(Some(Box::new(candidates::Chunked { source, options })))
     },
+    stated: Some(index::stated),
 };
 
 /// The index beside a segment.
@@ -147,7 +148,6 @@ static INDEX_FILE: IndexFile = IndexFile {
     extension: INDEX_EXTENSION,
     beside,
     is_there: index::has_index,
-    beyond: index::beyond,
     build: |log, options, put| {
         build_index(log, options, |item| put(&item.encode()))?;
         Ok(())

@@ -86,6 +86,7 @@ pub static FORMAT: Format = Format {
     unfinished: Some(|source, options, tail| writer::is_unfinished(source, tail, options.dialect)),
     salvage: salvage::salvage,
     candidates: |_, _| Ok(None),
+    stated: None,
 };
 
 /// How many messages are read.

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use super::front::{Front, Segment};
 use super::judge::{self, Candidate as Message, Prior};
 use super::layout::{
-    ENTRY_AND_CHECKSUM, ENTRY_BYTES, Entry, FOOT_BYTES, Header, MAX_HEADER_BYTES, UUID_BYTES,
+    ENTRY_AND_CHECKSUM, ENTRY_BYTES, Entry, FOOT_BYTES, Header, LENGTHS_BYTES, MAX_HEADER_BYTES,
+    UUID_BYTES,
 };
 use super::reader::Reader;
 use super::trailer::{Foot, Trailer};
 use crate::checksum::Incremental;
 use crate::cursor::fields;
+use crate::engine::Stated;
 use crate::engine::candidate::{
     Candidate, Candidates, MAX_LENGTHS_TRIED_BYTES, MAX_MISPLACED, MAX_TRIED_BYTES, Misplaced,
     Trial, read_piece,
@@ -26,6 +28,8 @@ use crate::walk::Options;
 
 /// How many entries are tried to explain one range.
 const MAX_ENTRIES: u64 = 8;
+/// How far apart entries are whose messages are looked for, as a power of two.
+const MAX_STEP: u32 = 12;
 /// How many entries in a row a search skips because their offsets are out of bounds.
 const MAX_PASSED: u64 = 64;
 
@@ -47,6 +51,36 @@ impl Sealed {
             trailer,
         }))
     }
+}
+
+/// What the index states: where its last message begins, and how many there are.
+pub(super) fn stated(source: &Arc<dyn Source>, options: &Options) -> Result<Option<Stated>> {
+    let mut first = [0; ENTRY_BYTES];
+    if source.len() < ENTRY_BYTES as u64 {
+        return Ok(None);
+    }
+    source.read_exact_at(0, &mut first)?;
+    let first = Entry::parse(0, &first);
+    let entry_bytes = ENTRY_BYTES as u64;
+    // A file that ends within its index: the first message follows the index, which has a terminator.
+    if first.offset > source.len() && first.offset.is_multiple_of(entry_bytes) {
+        return Ok(uuid6::is_v6(&first.uuid).then_some(Stated {
+            end: first.offset,
+            records: Some(first.offset / entry_bytes - 1),
+            front: source.len(),
+        }));
+    }
+    let segment = Segment::open(source.clone(), options)?;
+    let records = segment.front.entries;
+    let Some(last) = records.checked_sub(1) else {
+        return Ok(None);
+    };
+    let end = Reader::sparse(&segment).entry(last)?.offset;
+    Ok(Some(Stated {
+        end: end.saturating_add(LENGTHS_BYTES),
+        records: Some(records),
+        front: segment.front.data_start,
+    }))
 }
 
 impl Candidates for Sealed {
@@ -103,7 +137,10 @@ impl Candidates for Sealed {
         // well.
         let witnesses = if is_of_index { 2 } else { 1 };
         let has_all = |number: &u64| number + witnesses <= entries;
-        for number in (first..).take(MAX_MISPLACED).take_while(has_all) {
+        // The first ones may be missing themselves.
+        let steps = (0..MAX_MISPLACED as u64).chain((2..=MAX_STEP).map(|step| 1 << step));
+        let numbers = steps.map(|step| first.saturating_add(step));
+        for number in numbers.take_while(has_all) {
             let offset = self.reader.entry(number)?.offset;
             let mut expected = Vec::new();
             for own in number..number + witnesses {

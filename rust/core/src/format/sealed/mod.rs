@@ -112,6 +112,7 @@ pub static FORMAT: Format = Format {
     candidates: |source, options| {
         Ok(candidates::Sealed::open(source, options)?.map(|own| Box::new(own) as _))
     },
+    stated: Some(candidates::stated),
 };
 
 /// The trailer's key check under one of the keys makes it certain. Its magic and count make it likely. Without a

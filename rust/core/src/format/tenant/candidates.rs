@@ -6,9 +6,10 @@ use super::front::{COUNT_BYTES, Front, Segment};
 use super::probe::block_crc_of;
 use super::toc::Entry;
 use super::{VERSION_1, VERSION_2};
+use crate::engine::Stated;
 use crate::engine::candidate::{
-    Candidate, Candidates, MAX_LENGTHS_TRIED_BYTES, MAX_MISPLACED, MAX_TRIED_BYTES, Misplaced,
-    Trial, read_piece,
+    Candidate, Candidates, MAX_LENGTHS_TRIED_BYTES, MAX_MISPLACED, MAX_SYNDROME_BYTES,
+    MAX_TRIED_BYTES, Misplaced, Syndrome, Trial, read_piece,
 };
 use crate::error::Result;
 use crate::ledger::{Cause, Span};
@@ -26,6 +27,25 @@ impl Tenant {
         let has_checksums = segment.front.version != VERSION_1;
         Ok(has_checksums.then_some(Self(segment)))
     }
+}
+
+/// What the table of contents states: where its last block ends, and how many messages there are.
+pub(super) fn stated(source: &Arc<dyn Source>, options: &Options) -> Result<Option<Stated>> {
+    let segment = Segment::open(source.clone(), options)?;
+    let mut entries = segment.entries();
+    if !segment.front.is_sound() || entries.left > LIMITS.candidate_entries {
+        return Ok(None);
+    }
+    let (mut end, mut records) = (0, 0);
+    while let Some(entry) = entries.next(&*segment.source)? {
+        end = entry.block_end().max(end);
+        records += u64::from(entry.messages);
+    }
+    Ok(Some(Stated {
+        end,
+        records: Some(records),
+        front: segment.front.toc_end.unwrap_or_default(),
+    }))
 }
 
 impl Candidates for Tenant {
@@ -46,7 +66,7 @@ impl Candidates for Tenant {
         let entries = self.entries_within(span, 1)?;
         let short = entries
             .iter()
-            .filter(|entry| entry.length <= MAX_TRIED_BYTES);
+            .filter(|entry| entry.length <= MAX_SYNDROME_BYTES);
         Ok(short.map(block).collect())
     }
 
@@ -90,8 +110,18 @@ fn number<const N: usize>(what: &'static str, span: &Span, right: [u8; N]) -> Ca
 fn block(entry: &Entry) -> Candidate {
     let entry = entry.clone();
     let body = entry.offset..entry.block_end();
+    let (own, len) = (entry.clone(), saturating_usize(entry.length));
+    let difference = move |bytes: &[u8]| block_crc_of(own.partition, bytes) ^ own.crc;
+    let tried = match entry.length {
+        0..=MAX_TRIED_BYTES => len,
+        _ => 0,
+    };
     let check = move |bytes: &[u8]| block_checks(&entry, entry.offset, bytes);
-    Candidate::new("block", body, check)
+    Candidate {
+        tried,
+        syndrome: Some(Syndrome::new(Syndrome::CRC32, 0..len, difference)),
+        ..Candidate::new("block", body, check)
+    }
 }
 
 impl Tenant {

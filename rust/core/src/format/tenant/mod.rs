@@ -116,6 +116,7 @@ pub static FORMAT: Format = Format {
     candidates: |source, options| {
         Ok(candidates::Tenant::open(source, options)?.map(|own| Box::new(own) as _))
     },
+    stated: Some(candidates::stated),
 };
 
 const COLUMNS: &[Column] = &[

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::layout::{HEADER_BYTES, Header, header, is_right};
+use super::layout::{CRC_BYTES, HEADER_BYTES, Header, difference, header, is_right};
 use crate::engine::candidate::{
-    Candidate, Candidates, MAX_LENGTHS_TRIED_BYTES, MAX_TRIED_BYTES, Trial, read_piece,
+    Candidate, Candidates, MAX_LENGTHS_TRIED_BYTES, MAX_TRIED_BYTES, Syndrome, Trial, read_piece,
 };
 use crate::error::Result;
 use crate::ledger::Span;
@@ -27,6 +27,7 @@ impl Candidates for TfRecords {
         let stated = stated.filter(|total| *total <= len);
         // Of a record that is long, or does not fit, only the header is tried.
         let tried = stated.filter(|total| *total as u64 <= MAX_TRIED_BYTES);
+        let data = stated.map(|total| HEADER_BYTES..total.saturating_sub(CRC_BYTES));
         let check = move |bytes: &[u8]| match header(bytes, bytes.len() as u64) {
             Ok(Some(header)) => Trial {
                 end: is_right(bytes, &header).then(|| at + header.total()),
@@ -37,6 +38,7 @@ impl Candidates for TfRecords {
         Ok(vec![Candidate {
             tried: tried.unwrap_or(HEADER_BYTES.min(len)),
             stated,
+            syndrome: data.map(|data| Syndrome::new(Syndrome::CRC32C, data, difference)),
             ..Candidate::new("record", piece, check)
         }])
     }

@@ -12,7 +12,7 @@ use crate::walk::Options;
 
 /// The length and its checksum.
 pub(super) const HEADER_BYTES: usize = 12;
-const CRC_BYTES: usize = 4;
+pub(super) const CRC_BYTES: usize = 4;
 /// What a record has beside its data.
 pub(super) const FRAMING_BYTES: u64 = (HEADER_BYTES + CRC_BYTES) as u64;
 
@@ -105,6 +105,18 @@ pub(super) fn is_right(bytes: &[u8], header: &Header) -> bool {
     let whole = bytes.get(HEADER_BYTES..saturating_usize(header.total()));
     let parts = whole.and_then(|whole| whole.split_last_chunk::<CRC_BYTES>());
     parts.is_some_and(|(data, stored)| masked(crc32c::crc32c(data)).to_le_bytes() == *stored)
+}
+
+/// The difference between the CRC-32C that is stored for a record's data and that of its bytes; 0 too if it is not whole.
+pub(super) fn difference(record: &[u8]) -> u32 {
+    let data = record.get(HEADER_BYTES..).and_then(|rest| {
+        let len = saturating_usize(Header::parse(record)?.length);
+        rest.split_at_checked(len)
+    });
+    let stored = |rest: &[u8]| rest.first_chunk().copied().map(u32::from_le_bytes);
+    let unmasked = |own: u32| own.wrapping_sub(0xa282_ead8).rotate_left(15);
+    data.and_then(|(data, rest)| Some(crc32c::crc32c(data) ^ unmasked(stored(rest)?)))
+        .unwrap_or(0)
 }
 
 /// Appends a record with these values to `out`.

@@ -71,6 +71,7 @@ pub(crate) static FORMAT: Format = Format {
         salvage.carry_those(&mut walk, |span| span.kind == Kind::Record)
     },
     candidates: |source, _| Ok(Some(Box::new(candidates::TfRecords(source.clone())))),
+    stated: None,
 };
 
 /// The columns of a record.

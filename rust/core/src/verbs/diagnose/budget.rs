@@ -48,9 +48,14 @@ impl Budget {
         self.share = self.share.saturating_sub(work);
     }
 
+    /// Whether `work` is left.
+    pub(super) const fn affords(&self, work: u64) -> bool {
+        work <= self.left
+    }
+
     /// Subtracts `work`, if that much is left.
     pub(super) const fn afford(&mut self, work: u64) -> bool {
-        let affordable = work <= self.left;
+        let affordable = self.affords(work);
         if affordable {
             self.left -= work;
         }

@@ -7,17 +7,15 @@ use super::reason::Explanation;
 use crate::cursor::Cursor;
 use crate::engine::{Format, Likelihood};
 use crate::error::Result;
-use crate::format::{is_text, magic_of, other_content};
+use crate::format::{Other, is_text, magic_of, other_content};
 use crate::ledger::Span;
 use crate::source::Source;
 use crate::spec::Dialect;
 use crate::verbs::diagnosis::{Certainty, Reason};
 use crate::walk::Options;
 
-/// Fewer replacement characters may be a coincidence.
-const MIN_REPLACED: usize = 4;
-/// The replacement character of UTF-8 decoders for invalid bytes.
-const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
+/// How many bytes of a text's first line are shown.
+const MAX_SHOWN: usize = 80;
 
 /// A dialect in which the first messages decode, if they do not decode in the given one.
 pub(super) fn other_dialect(
@@ -56,23 +54,29 @@ pub(super) fn other_file(
     options: &Options,
     format: &Format,
 ) -> Result<Option<Explanation>> {
-    let found = other_content(&**source, options, format)?;
-    Ok(found.map(|(what, is_proven)| {
-        let evidence = format!("no record was verified as {}, and {what}", format.name);
-        let certainty = match is_proven {
-            true => Certainty::Proven,
-            false => Certainty::Likely,
-        };
-        Explanation::new(Reason::OtherContent, certainty, evidence)
-    }))
+    let Some((found, head)) = other_content(&**source, options, format)? else {
+        return Ok(None);
+    };
+    let mut evidence = format!("no record was verified as {}, and {found}", format.name);
+    let (reason, certainty) = match found {
+        Other::Compressed(_) => (Reason::Compressed, Certainty::Likely),
+        Other::Format(..) => (Reason::OtherFormat, Certainty::Proven),
+        Other::Program(_) | Other::Text => (Reason::OtherContent, Certainty::Likely),
+    };
+    if reason == Reason::OtherContent && is_text(&head) {
+        let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let line = Cursor::new(line).run_up_to(MAX_SHOWN);
+        evidence.push_str(&format!(": {:?}", String::from_utf8_lossy(line)));
+    }
+    let whole = 0..source.len();
+    Ok(Some(
+        Explanation::new(reason, certainty, evidence).at(whole),
+    ))
 }
 
 /// Explains a damaged range by what it begins with.
 pub(super) fn other_bytes(excerpt: &Excerpt, span: &Span) -> Option<Explanation> {
     let bytes = excerpt.of(span);
-    if let Some(explanation) = replaced_characters(bytes) {
-        return Some(explanation);
-    }
     let sector = span.start.next_multiple_of(512);
     let starts = [span.start, sector].into_iter().filter(|at| *at < span.end);
     for at in starts {
@@ -94,23 +98,5 @@ pub(super) fn other_bytes(excerpt: &Excerpt, span: &Span) -> Option<Explanation>
             span.start
         );
         Explanation::new(Reason::OtherContent, Certainty::Likely, evidence)
-    })
-}
-
-/// Detects bytes that a text decoder changed: all of them are UTF-8, and invalid ones were replaced.
-fn replaced_characters(bytes: &[u8]) -> Option<Explanation> {
-    let is_utf8 = match std::str::from_utf8(bytes) {
-        Ok(_) => true,
-        Err(error) => error.error_len().is_none(),
-    };
-    let replaced = bytes
-        .windows(REPLACEMENT.len())
-        .filter(|own| *own == REPLACEMENT)
-        .count();
-    (is_utf8 && replaced >= MIN_REPLACED).then(|| {
-        let evidence = format!(
-            "all bytes are UTF-8, with {replaced} replacement characters (U+FFFD): they were decoded as text on the way"
-        );
-        Explanation::new(Reason::TextConversion, Certainty::Likely, evidence)
     })
 }

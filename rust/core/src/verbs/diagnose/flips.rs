@@ -55,6 +55,26 @@ fn flipped(
         Some(trial) if trial.end.is_none() => {}
         _ => return Ok(None),
     }
+    let told = candidate.syndrome.as_ref();
+    if let Some((place, bit)) = told.and_then(|own| own.flipped(&bytes))
+        && let Some(&old) = bytes.get(place)
+    {
+        let new = old ^ 1 << bit;
+        set(&mut bytes, place, new);
+        let trial = budget.attempt(candidate, &bytes);
+        if let Some(end) = trial.and_then(|trial| trial.end) {
+            return Ok(Some(Repair {
+                offset: candidate.body.start + place as u64,
+                bit,
+                old,
+                new,
+                checks: candidate.what.into(),
+                start: candidate.body.start,
+                end,
+            }));
+        }
+        set(&mut bytes, place, old);
+    }
     for (place, offset) in candidate.places() {
         let Some(&old) = bytes.get(place) else { break };
         for bit in 0..8 {

@@ -9,26 +9,31 @@ mod content;
 mod excerpt;
 mod flips;
 mod neighbours;
+mod places;
 mod reason;
 mod sectors;
 mod shift;
 mod stale;
+mod whole;
 
+use std::cmp::Reverse;
+use std::ops::Range;
 use std::sync::Arc;
 
-use super::diagnosis::{Certainty, Diagnosis, Reason};
+use super::diagnosis::{Certainty, Diagnosis, Reason, Repair};
 use super::{Report, verify};
-use crate::engine::Format;
-use crate::engine::candidate::Candidates;
-use crate::error::Result;
+use crate::engine::candidate::{Candidate, Candidates};
+use crate::engine::{Format, Stated};
+use crate::error::{Error, Result};
 use crate::format::by_name;
 use crate::ledger::{Cause, Kind, Span};
 use crate::record::Checked;
 use crate::setters::setters;
-use crate::source::{PatchedSource, Source};
+use crate::source::{Change, Fill, Source, View};
 use crate::walk::Options;
 use budget::Budget;
 use excerpt::Excerpt;
+use places::Proposal;
 use reason::Explanation;
 
 /// The largest file, in bytes, that is verified with all proposals applied. That takes another pass.
@@ -93,30 +98,56 @@ pub fn diagnose(
         report,
         budget: Budget::new(how.work_bytes),
         searched: Budget::new(how.work_bytes),
+        tried: Budget::new(how.work_bytes),
+        undone: Undone {
+            records: report.records,
+            left: report.damage.iter().map(|own| own.start..own.end).collect(),
+            changes: Vec::new(),
+        },
         candidates: None,
+        stated: None,
     };
     let whole_file = case.whole_file()?;
     if whole_file.is_none() {
         case.candidates = case.format.candidates(source, &options)?;
     }
-    let mut found = Vec::with_capacity(spans.len());
-    for (span, (before, after)) in spans.into_iter().zip(around) {
-        options.poll()?;
-        let explanation = match &whole_file {
-            _ if span.kind == Kind::Repaired => reason::restorable(&span),
-            Some(explanation) => explanation.clone(),
-            None => case.explain(&span)?,
+    let stated = case.format.stated.filter(|_| whole_file.is_none());
+    case.stated = stated
+        .map(|stated| stated(source, &options))
+        .transpose()?
+        .flatten();
+    let front = case.stated.map_or(0, |stated| stated.front);
+    // What happened to an index, or at the end, explains damage elsewhere. Else the longest range tells most.
+    let mut order: Vec<_> = spans.into_iter().zip(around).collect();
+    order.sort_by_key(|(span, _)| {
+        let is_front = span.start < front;
+        let rank = match (case.is_by_index(span), is_front) {
+            (false, true) => 0,
+            (false, false) => 1,
+            (true, true) => 2,
+            (true, false) => 3,
         };
-        found.push(Diagnosis {
-            span,
-            reason: explanation.reason,
-            certainty: explanation.certainty,
-            evidence: explanation.evidence,
-            before,
-            after,
-            repairs: explanation.repairs,
-        });
+        let is_old = span.cause == Some(Cause::OutOfOrder);
+        (rank, !is_old, Reverse(span.len()), span.start)
+    });
+    let mut found: Vec<Diagnosis> = Vec::with_capacity(order.len());
+    for (span, (before, after)) in order {
+        options.poll()?;
+        let main = found.iter().find(|own| own.ranges.contains(&span));
+        let explanation = match (&whole_file, main) {
+            _ if span.kind == Kind::Repaired => reason::restorable(&span),
+            (Some(explanation), _) => explanation.clone(),
+            (None, Some(main)) => reason::follows_from(main),
+            (None, None) => case.explain(&span, after.is_none(), &mut found)?,
+        };
+        let ranges = match explanation.reason {
+            _ if whole_file.is_some() => report.damage.clone(),
+            Reason::Consequence | Reason::Unknown => vec![span],
+            _ => case.ranges(&span, &explanation),
+        };
+        found.push(explanation.diagnosis(span, ranges, before, after));
     }
+    found.sort_by_key(|own| (own.span.start, own.span.end));
     confirm(source, &options, &mut found)?;
     Ok(found)
 }
@@ -131,13 +162,26 @@ struct Case<'a> {
     /// The budget of searches for whole records in damaged ranges. Each search is charged its worst case, which it
     /// hardly ever needs.
     searched: Budget,
+    /// The budget of verifying the file with something undone.
+    tried: Budget,
+    undone: Undone,
     /// `None` if the file has no checksums to prove anything.
     candidates: Option<Box<dyn Candidates>>,
+    /// What its index or table of contents states.
+    stated: Option<Stated>,
+}
+
+/// The file with what is explained so far undone.
+struct Undone {
+    records: u64,
+    /// The ranges of the file that stay damaged.
+    left: Vec<Range<u64>>,
+    changes: Vec<Change>,
 }
 
 impl Case<'_> {
-    /// A diagnosis of the whole file: the key, the dialect, or another program's file.
-    fn whole_file(&self) -> Result<Option<Explanation>> {
+    /// A diagnosis of the whole file: the key, the dialect, another program's file, or a transformation of all of it.
+    fn whole_file(&mut self) -> Result<Option<Explanation>> {
         if self.report.wrong_key() {
             return Ok(Some(Explanation::new(
                 Reason::WrongKey,
@@ -148,14 +192,115 @@ impl Case<'_> {
         if let Some(found) = content::other_dialect(self.source, self.options, self.format)? {
             return Ok(Some(found));
         }
+        if let Some(found) = whole::transformed(self)? {
+            return Ok(Some(found));
+        }
         if self.report.records > 0 {
             return Ok(None);
         }
         content::other_file(self.source, self.options, self.format)
     }
 
-    /// Diagnoses one range: first by checksums, then by the look of its bytes, then by its kind.
-    fn explain(&mut self, span: &Span) -> Result<Explanation> {
+    /// The report on another source as one of this format. `None` if it is refused, or too long for what may still be tried.
+    fn try_source(&mut self, source: Arc<dyn Source>) -> Result<Option<Report>> {
+        self.try_as(source, self.format)
+    }
+
+    fn try_as(
+        &mut self,
+        source: Arc<dyn Source>,
+        format: &'static Format,
+    ) -> Result<Option<Report>> {
+        if !self.tried.afford(source.len()) {
+            return Ok(None);
+        }
+        match verify(source, &self.options.clone().format(format), |_| Ok(())) {
+            Ok(report) => Ok(Some(report)),
+            Err(
+                Error::Format { .. } | Error::Usage(_) | Error::Limit { .. } | Error::Damage(_),
+            ) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Of these proposals the one with which most records are verified, if these are more than without it, or
+    /// the file is sound. It is undone from now on.
+    fn best(&mut self, proposals: Vec<Proposal>) -> Result<Option<Explanation>> {
+        let mut best: Option<(Explanation, Undone)> = None;
+        for proposal in proposals {
+            self.options.poll()?;
+            let mut changes = self.undone.changes.clone();
+            changes.extend(proposal.changes.iter().cloned());
+            let view = Arc::new(View::new(self.source.clone(), changes.clone()));
+            let Some(report) = self.try_source(view.clone())? else {
+                continue;
+            };
+            let worth = (report.records, report.is_sound());
+            let most = (self.undone.records, false);
+            if worth
+                <= best
+                    .as_ref()
+                    .map_or(most, |(own, undone)| (undone.records, own.is_sound))
+            {
+                continue;
+            }
+            let left = report.damage.iter();
+            let left = left.map(|own| view.origin(own.start)..view.origin(own.end));
+            let undone = Undone {
+                records: report.records,
+                left: left.collect(),
+                changes,
+            };
+            let is_sound = report.is_sound();
+            let mut explanation = proposal.explanation;
+            explanation.regained = report.records - self.undone.records;
+            explanation.is_sound = is_sound;
+            explanation.changes = proposal.changes;
+            if is_sound {
+                explanation.certainty = Some(Certainty::Proven);
+            }
+            best = Some((explanation, undone));
+        }
+        Ok(best.map(|(explanation, undone)| {
+            self.undone = undone;
+            explanation
+        }))
+    }
+
+    /// The damaged ranges that an explanation of one explains: those within the place where it happened, those that are sound
+    /// with it undone, and what an index says of bytes that are missing.
+    fn ranges(&self, of: &Span, explanation: &Explanation) -> Vec<Span> {
+        let place = explanation.place.clone();
+        let place = place.unwrap_or(of.start..of.end);
+        let touches = |range: &Range<u64>| range.start <= place.end && place.start <= range.end;
+        let left = self.undone.left.iter().filter(|own| !touches(own));
+        let left: Vec<_> = left.cloned().collect();
+        let is_undone = !explanation.changes.is_empty();
+        let front = self.stated.map_or(0, |stated| stated.front);
+        // An index that is damaged, or has more than the file, says wrong things of what is whole.
+        let is_in_front = place.start < front || of.start == 0;
+        let is_of_index =
+            explanation.missing.is_some() || is_in_front && explanation.repairs.is_empty();
+        let is_explained = |own: &Span| {
+            let is_there = own.start < place.end && place.start < own.end;
+            is_there
+                || is_undone && !is_left_of(&left, own)
+                || is_of_index && self.is_by_index(own)
+                || explanation.reason == Reason::TextConversion
+        };
+        let all = self.report.damage.iter();
+        let all = all.filter(|own| *own == of || is_explained(own));
+        all.copied().collect()
+    }
+
+    /// Diagnoses one range: first by checksums, then by what is `found` of those around it, then by the look of its bytes, then by its
+    /// kind. `is_last`: no sound record follows.
+    fn explain(
+        &mut self,
+        span: &Span,
+        is_last: bool,
+        found: &mut [Diagnosis],
+    ) -> Result<Explanation> {
         let has_checksums = self.candidates.is_some();
         if let Some(found) = reason::of_cause(span, has_checksums) {
             return Ok(found);
@@ -163,7 +308,26 @@ impl Case<'_> {
         if let Some(found) = shift::short(self.source.len(), span) {
             return Ok(found);
         }
+        if let Some(found) = self.by_bits(span)? {
+            return Ok(found);
+        }
+        if let Some(found) = self.by_place(span)? {
+            return Ok(found);
+        }
         if let Some(found) = self.by_proof(span)? {
+            return Ok(found);
+        }
+        if let Some(found) = reason::beside(found, span, self.adjacent(span)) {
+            return Ok(found);
+        }
+        let beyond = self.stated.filter(|own| own.end > self.source.len());
+        let is_cut = span.end == self.source.len() && !self.is_by_index(span);
+        if let Some(stated) = beyond.filter(|_| is_cut) {
+            let records = self.report.records;
+            return Ok(shift::known_by_index(self.source.len(), stated, records));
+        }
+        let is_written_whole = !self.format.is_appended_to();
+        if let Some(found) = sectors::zeroed_tail(&**self.source, span, is_written_whole)? {
             return Ok(found);
         }
         let excerpt = Excerpt::around(&**self.source, span)?;
@@ -174,26 +338,39 @@ impl Case<'_> {
             && candidates.reads_alone()
             && let Some(found) = stale::explain(self.options, &excerpt, span, &mut self.searched)?
         {
+            let is_stale = found.reason == Reason::StaleData;
+            if let Some(copied) = sectors::duplicated(&**self.source, self.adjacent(span))? {
+                return Ok(copied);
+            }
+            let whole = match is_stale && is_last && !is_written_whole {
+                true => places::concatenated(self, span)?,
+                false => None,
+            };
+            return Ok(whole.unwrap_or(found));
+        }
+        if let Some(found) = content::other_bytes(&excerpt, span) {
             return Ok(found);
         }
-        let by_bytes = content::other_bytes(&excerpt, span)
-            .or_else(|| sectors::duplicated(&excerpt, span))
-            .or_else(|| match &self.candidates {
-                Some(candidates) => shift::unaligned(&**candidates, &excerpt, span),
-                None => None,
-            });
-        if let Some(found) = by_bytes {
+        if let Some(found) = sectors::duplicated(&**self.source, self.adjacent(span))? {
             return Ok(found);
         }
-        let is_last = self
+        if let Some(candidates) = &self.candidates
+            && let Some(found) = shift::unaligned(&**candidates, &excerpt, span)
+        {
+            return Ok(found);
+        }
+        let is_end = self
             .report
             .damage
             .iter()
             .all(|other| other.start <= span.start);
         if span.kind == Kind::TornTail
-            && is_last
+            && is_end
             && let Some(found) = self.torn(&excerpt, span)?
         {
+            return Ok(found);
+        }
+        if let Some(found) = sectors::foreign(self.adjacent(span), self.source.len()) {
             return Ok(found);
         }
         if let Some(candidates) = &mut self.candidates
@@ -202,7 +379,7 @@ impl Case<'_> {
         {
             return Ok(found);
         }
-        Ok(self.unexplained(span))
+        self.unexplained(span)
     }
 
     /// A diagnosis of a torn tail by where the file ends, if that is within a unit. Of a file that is appended to only what its writer
@@ -214,24 +391,111 @@ impl Case<'_> {
                 return Ok(None);
             }
         }
-        let index = self.format.index;
-        let beyond = index.map(|index| (index.beyond)(&**self.source, self.options));
-        Ok(Some(match beyond.transpose()?.flatten() {
-            Some(at) => shift::known_by_index(self.source.len(), at),
-            None => shift::torn(self.format, excerpt, span),
-        }))
+        Ok(Some(shift::torn(self.format, excerpt, span)))
     }
 
-    /// A diagnosis that a checksum proves: flipped bits, moved sectors, inserted bytes, moved units.
+    /// Whether a range is damaged by what an index or table of contents says of it.
+    fn is_by_index(&self, span: &Span) -> bool {
+        let is_of_index = matches!(
+            span.cause,
+            Some(
+                Cause::OffsetOutOfBounds
+                    | Cause::IndexDisagrees
+                    | Cause::Unreferenced
+                    | Cause::CountMismatch
+                    | Cause::HeaderChecksumMismatch
+            )
+        );
+        is_of_index && !self.format.is_appended_to()
+    }
+
+    /// The damaged ranges around this one that follow each other without a sound record between them.
+    fn adjacent(&self, span: &Span) -> &[Span] {
+        let all = &self.report.damage;
+        let joined = |pair: &[Span]| matches!(pair, [own, next] if own.end == next.start);
+        let mut groups = all.chunk_by(|own, next| joined(&[*own, *next]));
+        groups
+            .find(|group| group.contains(span))
+            .unwrap_or_default()
+    }
+
+    /// A diagnosis by single bits, with which a checksum matches.
+    fn by_bits(&mut self, span: &Span) -> Result<Option<Explanation>> {
+        let Some(candidates) = &mut self.candidates else {
+            return Ok(None);
+        };
+        let repairs = flips::repairs(&**self.source, &mut **candidates, span, &mut self.budget)?;
+        Ok((!repairs.is_empty()).then(|| flips::explanation(repairs)))
+    }
+
+    /// A diagnosis by what may have happened at one place, if more records are verified with that undone.
+    fn by_place(&mut self, span: &Span) -> Result<Option<Explanation>> {
+        if !is_left_of(&self.undone.left, span) {
+            return Ok(None);
+        }
+        // Older records at the end of a file that is appended to may be another file's, or just older.
+        let is_written_whole = !self.format.is_appended_to();
+        if is_written_whole && let Some(found) = places::concatenated(self, span)? {
+            return Ok(Some(found));
+        }
+        let mut proposals = places::added(&**self.source, span)?;
+        // A block that is there twice moves all that follows, of which the longest range is not always the first.
+        let mut all = self.report.damage.iter();
+        let first = all.find(|own| is_left_of(&self.undone.left, own) && !self.is_by_index(own));
+        for own in first.filter(|own| *own != span).into_iter().chain([span]) {
+            proposals.extend(places::repeated(&**self.source, own)?);
+        }
+        if let Some(candidates) = &mut self.candidates {
+            for misplaced in candidates.misplaced(span)? {
+                let offset = misplaced.offset;
+                let found = shift::misplaced(misplaced, self.source.len(), &mut self.budget)?;
+                if let Some((explanation, at)) = found {
+                    proposals.push(places::shifted(explanation, span, offset, at));
+                    break;
+                }
+            }
+        }
+        if let Some(found) = self.best(proposals)? {
+            return Ok(Some(found));
+        }
+        // A record that is newer than those after it hides all of these.
+        let hides = |own: &Range<u64>| {
+            let is_near = own.start <= span.end.saturating_add(places::NEAR_BYTES);
+            is_near && span.start < own.end && own.end - own.start > 2 * places::NEAR_BYTES
+        };
+        if !self.undone.left.iter().any(hides) {
+            return Ok(None);
+        }
+        let over = self.best(places::written_over(&**self.source, span)?)?;
+        let Some(found) = over else { return Ok(None) };
+        let found = places::with_origin(&**self.source, found)?;
+        let place = found.place.clone().unwrap_or_default();
+        let all = self.report.damage.iter();
+        let touched: Vec<_> = all
+            .filter(|own| own.start < place.end && place.start < own.end)
+            .collect();
+        for own in touched {
+            if let Some(moved) = self
+                .by_proof(own)?
+                .filter(|own| own.reason == Reason::MovedSector)
+            {
+                let (reason, evidence) = (moved.reason, moved.evidence);
+                return Ok(Some(Explanation {
+                    reason,
+                    evidence,
+                    ..found
+                }));
+            }
+        }
+        Ok(Some(found))
+    }
+
+    /// A diagnosis that a checksum proves: moved sectors, inserted bytes, moved units.
     fn by_proof(&mut self, span: &Span) -> Result<Option<Explanation>> {
         let Some(candidates) = &mut self.candidates else {
             return Ok(None);
         };
         let (source, budget) = (&**self.source, &mut self.budget);
-        let repairs = flips::repairs(source, &mut **candidates, span, budget)?;
-        if !repairs.is_empty() {
-            return Ok(Some(flips::explanation(repairs)));
-        }
         for candidate in &mut candidates.candidates(span)? {
             let bytes = candidate.read(source)?;
             // A unit that is verified unchanged was refused for another reason than its bytes.
@@ -240,6 +504,9 @@ impl Case<'_> {
             }
             self.options.poll()?;
             let mut found = shift::line_ends(source, candidate, budget)?;
+            if found.is_none() {
+                found = shift::lost_return(source, candidate, budget)?;
+            }
             if found.is_none() {
                 found = shift::inserted(source, candidate, span, budget)?;
             }
@@ -251,15 +518,14 @@ impl Case<'_> {
             }
         }
         for misplaced in candidates.misplaced(span)? {
-            let found = shift::misplaced(misplaced, source.len(), budget)?;
-            if found.is_some() {
-                return Ok(found);
+            if let Some((found, _)) = shift::misplaced(misplaced, source.len(), budget)? {
+                return Ok(Some(found));
             }
         }
         Ok(None)
     }
 
-    fn unexplained(&self, span: &Span) -> Explanation {
+    fn unexplained(&mut self, span: &Span) -> Result<Explanation> {
         let evidence = if self.report.checked == Checked::Structure {
             "the file has no checksums that could prove what the bytes were"
         } else if self.budget.is_spent() {
@@ -267,16 +533,52 @@ impl Case<'_> {
         } else if span.cause == Some(Cause::SearchLimit) {
             "later damage was not diagnosed"
         } else {
-            "no single flipped bit and no moved, zeroed or copied sector explains it"
+            "no single flipped bit, no sector that is zeroed, moved, copied or there twice, and no inserted bytes explain it"
         };
-        Explanation::unknown(evidence)
+        Ok(Explanation::unknown(evidence).but(self.untried(span)?))
     }
+
+    /// What was not tried to explain a range, and why.
+    fn untried(&mut self, span: &Span) -> Result<String> {
+        let mut untried = Vec::new();
+        if let Some(candidates) = &mut self.candidates {
+            let all = candidates.candidates(span)?;
+            let is_tried =
+                |own: &Candidate| own.syndrome.is_some() || own.tried as u64 >= own.len();
+            if let Some(own) = all.iter().find(|own| own.by_checksum && !is_tried(own)) {
+                untried.push(format!(
+                    "bits of the {} at {} after its first {} bytes, of {}",
+                    own.what,
+                    own.body.start,
+                    own.tried,
+                    own.len()
+                ));
+            }
+        }
+        let len = self.source.len();
+        if !self.tried.affords(len) {
+            untried.push(format!(
+                "verifying the {len} bytes of the file once more with a change"
+            ));
+        }
+        Ok(match untried.is_empty() {
+            true => String::new(),
+            false => format!("not tried: {}", untried.join("; ")),
+        })
+    }
+}
+
+/// Whether some of a range stays damaged.
+fn is_left_of(left: &[Range<u64>], own: &Span) -> bool {
+    left.iter()
+        .any(|left| left.start < own.end && own.start < left.end)
 }
 
 /// Verifies the file with all proposals applied. Undiagnosed ranges that are sound then are consequences of the others.
 fn confirm(source: &Arc<dyn Source>, options: &Options, found: &mut [Diagnosis]) -> Result<()> {
     let repairs = found.iter().flat_map(|diagnosis| &diagnosis.repairs);
-    let patches: Vec<_> = repairs.map(|repair| (repair.offset, repair.new)).collect();
+    let flipped = |own: &Repair| (own.offset..own.offset + 1, Fill::Byte(own.new));
+    let patches: Vec<_> = repairs.map(flipped).collect();
     if patches.is_empty() || source.len() > MAX_CONFIRMED_BYTES {
         return Ok(());
     }
@@ -285,7 +587,7 @@ fn confirm(source: &Arc<dyn Source>, options: &Options, found: &mut [Diagnosis])
     } else {
         "then"
     };
-    let patched = Arc::new(PatchedSource::new(source.clone(), patches));
+    let patched = Arc::new(View::new(source.clone(), patches));
     let report = verify(patched, options, |_| Ok(()))?;
     for diagnosis in found {
         let Span { start, end, .. } = diagnosis.span;

@@ -1,7 +1,10 @@
 //! A reason and its evidence.
 
+use std::ops::Range;
+
 use crate::ledger::{Cause, Span};
-use crate::verbs::diagnosis::{Certainty, Reason, Repair};
+use crate::source::{Change, Fill};
+use crate::verbs::diagnosis::{Certainty, Diagnosis, Edit, Missing, Neighbour, Reason, Repair};
 
 /// A reason and its evidence.
 #[derive(Clone, Debug)]
@@ -9,16 +12,22 @@ pub(super) struct Explanation {
     pub(super) reason: Reason,
     pub(super) certainty: Option<Certainty>,
     pub(super) evidence: String,
+    pub(super) against: String,
     pub(super) repairs: Vec<Repair>,
+    /// Where it happened; `None`: in the damaged range.
+    pub(super) place: Option<Range<u64>>,
+    /// What undoes it.
+    pub(super) changes: Vec<Change>,
+    pub(super) regained: u64,
+    pub(super) is_sound: bool,
+    pub(super) missing: Option<Missing>,
 }
 
 impl Explanation {
     pub(super) fn new(reason: Reason, certainty: Certainty, evidence: impl Into<String>) -> Self {
         Self {
-            reason,
             certainty: Some(certainty),
-            evidence: evidence.into(),
-            repairs: Vec::new(),
+            ..Self::unknown(evidence).of(reason)
         }
     }
 
@@ -27,7 +36,64 @@ impl Explanation {
             reason: Reason::Unknown,
             certainty: None,
             evidence: evidence.into(),
+            against: String::new(),
             repairs: Vec::new(),
+            place: None,
+            changes: Vec::new(),
+            regained: 0,
+            is_sound: false,
+            missing: None,
+        }
+    }
+
+    pub(super) fn diagnosis(
+        self,
+        span: Span,
+        ranges: Vec<Span>,
+        before: Option<Neighbour>,
+        after: Option<Neighbour>,
+    ) -> Diagnosis {
+        let edit = |(range, fill): &Change| Edit {
+            start: range.start,
+            end: range.end,
+            bytes: match fill {
+                Fill::Zeros(bytes) => *bytes,
+                Fill::Byte(_) => 1,
+            },
+        };
+        Diagnosis {
+            span,
+            reason: self.reason,
+            certainty: self.certainty,
+            evidence: self.evidence,
+            against: self.against,
+            ranges,
+            place: self.place.unwrap_or(span.start..span.end),
+            edits: self.changes.iter().map(edit).collect(),
+            regained: self.regained,
+            is_sound: self.is_sound,
+            missing: self.missing,
+            before,
+            after,
+            repairs: self.repairs,
+        }
+    }
+
+    fn of(self, reason: Reason) -> Self {
+        Self { reason, ..self }
+    }
+
+    pub(super) fn at(self, place: Range<u64>) -> Self {
+        Self {
+            place: Some(place),
+            ..self
+        }
+    }
+
+    pub(super) fn but(self, against: impl Into<String>) -> Self {
+        Self {
+            against: against.into(),
+            ..self
         }
     }
 }
@@ -41,6 +107,41 @@ pub(super) fn restorable(span: &Span) -> Explanation {
         }
     };
     Explanation::new(Reason::Restorable, Certainty::Proven, evidence)
+}
+
+/// The diagnosis of a range that another one's explains.
+pub(super) fn follows_from(main: &Diagnosis) -> Explanation {
+    let evidence = format!("it is explained by what happened at {}", main.place.start);
+    Explanation {
+        certainty: main.certainty,
+        ..Explanation::unknown(evidence).of(Reason::Consequence)
+    }
+}
+
+/// The diagnosis of a range without a sound record between it and one where bytes were written over: what is left of the records there.
+pub(super) fn beside(
+    found: &mut [Diagnosis],
+    span: &Span,
+    adjacent: &[Span],
+) -> Option<Explanation> {
+    let is_over = |own: &Diagnosis| {
+        matches!(
+            own.reason,
+            Reason::StaleData
+                | Reason::ForeignSector
+                | Reason::DuplicatedSector
+                | Reason::MovedSector
+                | Reason::ZeroedSector
+                | Reason::ErasedSector
+                | Reason::InsertedBytes
+                | Reason::MissingBytes
+        )
+    };
+    let mut over = found.iter_mut().filter(|own| is_over(own));
+    let main = over.find(|own| own.ranges.iter().any(|own| adjacent.contains(own)))?;
+    main.ranges.push(*span);
+    main.ranges.sort_by_key(|own| own.start);
+    Some(follows_from(main))
 }
 
 /// The diagnosis that follows from the cause alone. A UUID is checked only after the checksum matched, if there is one.

@@ -1,20 +1,21 @@
 //! Sectors: blocks of 512 or 4,096 bytes at multiples of their size, which disks write and lose as a whole.
 
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::budget::Budget;
 use super::excerpt::Excerpt;
 use super::reason::Explanation;
 use crate::bug::OrBug;
-use crate::engine::candidate::Candidate;
+use crate::engine::candidate::{Candidate, read_piece};
 use crate::error::Result;
 use crate::ledger::{Kind, Span};
 use crate::saturating::saturating_usize;
-use crate::source::Source;
-use crate::verbs::diagnosis::{Certainty, Reason};
+use crate::source::{Source, data_end};
+use crate::verbs::diagnosis::{Certainty, Missing, Reason};
 
 /// The larger one first: a range that fits both is a page.
-const SECTORS: [u64; 2] = [4096, 512];
+pub(super) const SECTORS: [u64; 2] = [4096, 512];
 /// How many bytes next to a sector may continue its pattern by chance.
 const CHANCE_BYTES: u64 = 16;
 /// How many zeros padding and small numbers may add to a zeroed sector.
@@ -22,16 +23,71 @@ const ZEROS_BYTES: u64 = 128;
 /// How many bytes a record must keep outside a replaced sector. Fewer could match by chance.
 const MIN_KEPT_BYTES: u64 = 20;
 /// The most sectors of one range that are searched for elsewhere.
-const MAX_SECTORS: u64 = 64;
+const MAX_SECTORS: usize = 64;
+/// The largest block that is looked for where one was written over.
+pub(super) const LARGE: u64 = 64 << 10;
+/// How much longer the damage may be than a sector that explains it: a record at either end.
+const MAX_SLACK: u64 = 1024;
+/// How many bytes of a file are searched for a sector's.
+const MAX_COMPARED: u64 = 256 << 20;
+/// How many bytes are read at once to compare them: a multiple of all sizes.
+const PIECE_BYTES: u64 = 1 << 20;
 /// A sector with fewer different bytes could match others by chance.
 const MIN_DIFFERENT_BYTES: usize = 8;
 
-const fn floor(offset: u64, size: u64) -> u64 {
+pub(super) const fn floor(offset: u64, size: u64) -> u64 {
     offset / size * size
 }
 
 const fn ceil(offset: u64, size: u64) -> u64 {
     floor(offset.saturating_add(size - 1), size)
+}
+
+/// Detects zeros from a page on to the end of the file, at the end of this range: of a file that is written whole, or whose
+/// length is not one that space is filled up to in advance.
+pub(super) fn zeroed_tail(
+    source: &dyn Source,
+    span: &Span,
+    is_written_whole: bool,
+) -> Result<Option<Explanation>> {
+    let len = source.len();
+    let written = data_end(source, || Ok(()))?;
+    let [page, _] = SECTORS;
+    let Some(at) = boundary_near(written).filter(|at| *at > 0 && at + 512 <= len) else {
+        return Ok(None);
+    };
+    let touches = at <= span.end.saturating_add(CHANCE_BYTES);
+    let is_preallocated = len.is_multiple_of(page) || !at.is_multiple_of(page);
+    if !touches || is_preallocated && !is_written_whole {
+        return Ok(None);
+    }
+    let evidence = format!(
+        "the last {} bytes of the file are zeros, from {at}{} on",
+        len - at,
+        round(at)
+    );
+    let explanation = Explanation::new(Reason::ZeroedTail, Certainty::Likely, evidence);
+    Ok(Some(Explanation {
+        missing: Some(Missing {
+            bytes: len - at,
+            records: None,
+        }),
+        ..explanation.at(at..len)
+    }))
+}
+
+/// What is said of an offset that is a multiple of a large power of two.
+pub(super) fn round(at: u64) -> String {
+    let sizes = [
+        (1 << 20, "1 MiB"),
+        (64 << 10, "64 KiB"),
+        (4096, "4 KiB"),
+        (512, "512 bytes"),
+    ];
+    let found = sizes.iter().find(|(size, _)| at.is_multiple_of(*size));
+    found.map_or_else(String::new, |(size, name)| {
+        format!(" ({name} x {})", at / size)
+    })
 }
 
 /// Detects a run of zeros or of 0xff that begins and ends at sector boundaries.
@@ -62,7 +118,7 @@ pub(super) fn constant(excerpt: &Excerpt, span: &Span) -> Option<Explanation> {
                 if goes_on { "at least " } else { "" },
                 sectors((inner.end - inner.start) / size)
             );
-            return Some(Explanation::new(reason, certainty, evidence));
+            return Some(Explanation::new(reason, certainty, evidence).at(inner));
         }
     }
     None
@@ -109,67 +165,114 @@ fn runs(excerpt: &Excerpt, span: &Span, byte: u8) -> Vec<Range<u64>> {
     found
 }
 
-/// Detects sectors with the same content as others nearby, whose neighbours differ.
-pub(super) fn duplicated(excerpt: &Excerpt, span: &Span) -> Option<Explanation> {
+/// Detects sectors with the same bytes as others in the file, whose neighbours differ, in ranges that follow each other.
+pub(super) fn duplicated(source: &dyn Source, ranges: &[Span]) -> Result<Option<Explanation>> {
+    let Some(range) = extended(ranges, source.len()) else {
+        return Ok(None);
+    };
     for size in SECTORS {
-        let first = floor(span.start, size).max(ceil(excerpt.start, size));
-        for nth in 0..MAX_SECTORS {
-            let at = first.saturating_add(nth * size);
-            if at >= span.end {
-                break;
-            }
-            if let Some(other) = same_elsewhere(excerpt, at, size) {
-                let evidence =
-                    format!("the {size} bytes at {at}, a sector, are the same as those at {other}");
-                return Some(Explanation::new(
-                    Reason::DuplicatedSector,
-                    Certainty::Likely,
-                    evidence,
-                ));
+        let (first, end) = (ceil(range.start, size), range.end);
+        let own = (first..end).step_by(saturating_usize(size));
+        let places = own.take(MAX_SECTORS).map(|at| at..at + size);
+        let places: Vec<_> = places.filter(|own| own.end <= end).collect();
+        if let Some((place, other)) = same_as(source, &places)? {
+            let evidence = format!(
+                "the {size} bytes at {}, a sector, are the same as those at {other}: a write went to the wrong place",
+                place.start
+            );
+            let found = Explanation::new(Reason::DuplicatedSector, Certainty::Likely, evidence);
+            return Ok(Some(found.at(place)));
+        }
+    }
+    Ok(None)
+}
+
+/// The first of these sectors, which are of one size, whose bytes are also at another offset in the file that is a multiple of it. Those
+/// within a longer repetition are ignored: they may be the records' own content.
+pub(super) fn same_as(
+    source: &dyn Source,
+    places: &[Range<u64>],
+) -> Result<Option<(Range<u64>, u64)>> {
+    let mut sectors = HashMap::new();
+    for place in places {
+        let mut sector = Vec::new();
+        read_piece(source, place, &mut sector)?;
+        if sector.iter().collect::<HashSet<_>>().len() >= MIN_DIFFERENT_BYTES {
+            sectors.insert(sector, place);
+        }
+    }
+    let Some(size) = sectors.keys().next().map(Vec::len) else {
+        return Ok(None);
+    };
+    let mut piece = Vec::new();
+    for start in (0..source.len().min(MAX_COMPARED)).step_by(saturating_usize(PIECE_BYTES)) {
+        piece.clear();
+        let end = start.saturating_add(PIECE_BYTES).min(source.len());
+        read_piece(source, &(start..end), &mut piece)?;
+        for (own, at) in piece.chunks_exact(size).zip((start..).step_by(size)) {
+            let Some(&place) = sectors.get(own) else {
+                continue;
+            };
+            if at != place.start && !continues(source, place, at)? {
+                return Ok(Some((place.clone(), at)));
             }
         }
+    }
+    Ok(None)
+}
+
+/// Whether the bytes before or after two equal sectors are equal as well.
+fn continues(source: &dyn Source, place: &Range<u64>, other: u64) -> Result<bool> {
+    let size = place.end - place.start;
+    let around = |at: u64| -> Result<(Vec<u8>, Vec<u8>)> {
+        let (mut before, mut behind) = (Vec::new(), Vec::new());
+        read_piece(source, &(at.saturating_sub(CHANCE_BYTES)..at), &mut before)?;
+        let end = at.saturating_add(size);
+        let last = end.saturating_add(CHANCE_BYTES).min(source.len());
+        read_piece(source, &(end..last), &mut behind)?;
+        Ok((before, behind))
+    };
+    let (own, theirs) = (around(place.start)?, around(other)?);
+    let is_same = |own: &[u8], theirs: &[u8]| !own.is_empty() && own == theirs;
+    Ok(is_same(&own.0, &theirs.0) || is_same(&own.1, &theirs.1))
+}
+
+/// Where a sector may lie that damaged these ranges: its first and last bytes may be as they were by chance.
+fn extended(ranges: &[Span], file_len: u64) -> Option<Range<u64>> {
+    let start = ranges.first()?.start.saturating_sub(CHANCE_BYTES);
+    let end = ranges.last()?.end.saturating_add(CHANCE_BYTES);
+    Some(start..end.min(file_len))
+}
+
+/// Explains damage by a sector of unknown bytes, where it is hardly longer than one, or where what the units of several ranges have
+/// in common is one. `ranges` follow each other without a gap.
+pub(super) fn foreign(ranges: &[Span], file_len: u64) -> Option<Explanation> {
+    let Range { start, end } = extended(ranges, file_len)?;
+    for size in [LARGE, 4096, 512] {
+        let blocks = (ceil(start, size)..).step_by(saturating_usize(size));
+        let is_within = |at: &u64| at.saturating_add(size) <= end;
+        let covers = |at: &u64| {
+            let mut inner = ranges.iter().skip(1).map(|own| own.start);
+            inner.all(|own| *at <= own && own <= at + size)
+        };
+        let Some(at) = blocks.take_while(is_within).find(covers) else {
+            continue;
+        };
+        let is_tight = end - start - size <= MAX_SLACK;
+        let certainty = match ranges.len() {
+            1 if !is_tight => continue,
+            1 => Certainty::Possible,
+            _ => Certainty::Likely,
+        };
+        let evidence = format!(
+            "the damage is that of the records that touch the {size} bytes at {at}{}, a sector",
+            round(at)
+        );
+        let found = Explanation::new(Reason::ForeignSector, certainty, evidence);
+        let against = "nothing shows where other bytes there could come from";
+        return Some(found.but(against).at(at..at + size));
     }
     None
-}
-
-/// Where else the sector at `at` is. A match within a longer repetition is ignored: that may be the records' own
-/// content.
-fn same_elsewhere(excerpt: &Excerpt, at: u64, size: u64) -> Option<u64> {
-    let sector = whole(excerpt, at, size)?;
-    let mut seen = [false; 256];
-    for byte in sector {
-        if let Some(seen) = seen.get_mut(usize::from(*byte)) {
-            *seen = true;
-        }
-    }
-    if seen.iter().filter(|seen| **seen).count() < MIN_DIFFERENT_BYTES {
-        return None;
-    }
-    let mut other = ceil(excerpt.start, size);
-    while other.saturating_add(size) <= excerpt.end() {
-        if other != at && whole(excerpt, other, size) == Some(sector) {
-            let (before, behind) = common_around(excerpt, at, other, size);
-            let stands_alone = before <= CHANCE_BYTES && behind <= CHANCE_BYTES;
-            return stands_alone.then_some(other);
-        }
-        other += size;
-    }
-    None
-}
-
-fn whole(excerpt: &Excerpt, at: u64, size: u64) -> Option<&[u8]> {
-    let bytes = excerpt.get(at..at.saturating_add(size));
-    (bytes.len() as u64 == size).then_some(bytes)
-}
-
-/// How many bytes before and after two equal sectors are equal.
-fn common_around(excerpt: &Excerpt, at: u64, other: u64, size: u64) -> (u64, u64) {
-    let front = |at: u64| excerpt.get(at.saturating_sub(size)..at).iter().rev();
-    let back = |at: u64| excerpt.get(at + size..at.saturating_add(2 * size)).iter();
-    let same = |(own, other): &(&u8, &u8)| own == other;
-    let before = front(at).zip(front(other)).take_while(same).count();
-    let behind = back(at).zip(back(other)).take_while(same).count();
-    (before as u64, behind as u64)
 }
 
 /// Detects a sector whose correct bytes are in another sector: with these in its place the checksum matches.

@@ -4,16 +4,19 @@ use super::budget::Budget;
 use super::excerpt::Excerpt;
 use super::reason::Explanation;
 use super::sectors;
-use crate::engine::Format;
 use crate::engine::candidate::{Candidate, Candidates, MAX_TRIED_BYTES, Misplaced, read_piece};
+use crate::engine::{Format, Stated};
 use crate::error::Result;
 use crate::ledger::{Cause, Kind, Span};
 use crate::saturating::saturating_usize;
 use crate::source::Source;
-use crate::verbs::diagnosis::{Certainty, Reason};
+use crate::verbs::diagnosis::{Certainty, Missing, Reason};
 
 /// How far from its expected offset a unit is searched, in bytes.
 const MAX_SHIFT: u64 = 4096;
+/// The same in whole sectors, and in whole pages.
+const MAX_SECTORS_SHIFT: u64 = 64 << 10;
+const MAX_PAGES_SHIFT: u64 = 1 << 20;
 /// How many bytes of a range are searched for a verified unit at an offset that is impossible for it.
 const MAX_SEARCHED: usize = 64 << 10;
 /// Multiples of this are round lengths: buffers of copying programs, blocks of object stores.
@@ -21,6 +24,10 @@ const ROUND_BYTES: u64 = 64 << 10;
 /// How many bytes of the record must remain before and after inserted bytes. Fewer could belong to another record and
 /// match by chance.
 const MIN_KEPT: usize = 20;
+/// How many line feeds of a unit are tried, each by itself.
+const MAX_RETURNS: usize = 1024;
+/// How many of its first ones are left out, one after the other.
+const MAX_SKIPPED: usize = 4;
 /// The page size of file systems.
 const PAGE_BYTES: u64 = 4096;
 
@@ -107,17 +114,69 @@ pub(super) fn line_ends(
     }))
 }
 
-/// Detects a unit that is a few bytes before or after the offset that an index states.
+/// Detects line ends converted the other way: with a CR put back before each LF, or before one, the checksum matches.
+pub(super) fn lost_return(
+    source: &dyn Source,
+    candidate: &mut Candidate,
+    budget: &mut Budget,
+) -> Result<Option<Explanation>> {
+    let bytes = candidate.read(source)?;
+    let body = saturating_usize(candidate.body.end - candidate.body.start).min(bytes.len());
+    let (own, elsewhere) = bytes.split_at(body);
+    if own.windows(2).any(|pair| pair == b"\r\n") {
+        return Ok(None);
+    }
+    budget.begin();
+    let feeds: Vec<_> = (0..own.len())
+        .filter(|at| own.get(*at) == Some(&b'\n'))
+        .collect();
+    // Those of lengths and identifiers come first, and were none.
+    let all = (0..feeds.len().min(MAX_SKIPPED)).filter_map(|skipped| feeds.get(skipped..));
+    let single = feeds.iter().take(MAX_RETURNS).map(std::slice::from_ref);
+    for feeds in all.chain(single) {
+        let mut guess = Vec::with_capacity(bytes.len());
+        let mut from = 0;
+        for at in feeds {
+            guess.extend_from_slice(own.get(from..*at).unwrap_or_default());
+            guess.push(b'\r');
+            from = *at;
+        }
+        guess.extend_from_slice(own.get(from..).unwrap_or_default());
+        guess.truncate(body);
+        guess.extend_from_slice(elsewhere);
+        let Some(trial) = budget.attempt(candidate, &guess) else {
+            break;
+        };
+        if trial.end.is_some() {
+            let (what, at) = (candidate.what, candidate.body.start);
+            let evidence = format!(
+                "with a CR before {}, the {what} at {at} is verified: CR LF were turned into LF",
+                match feeds {
+                    [one] => format!("the LF at {}", at + *one as u64),
+                    all => format!("each of {} LF", all.len()),
+                }
+            );
+            let reason = Reason::TextConversion;
+            return Ok(Some(Explanation::new(reason, Certainty::Proven, evidence)));
+        }
+    }
+    Ok(None)
+}
+
+/// Detects a unit that is a few bytes before or after the offset that an index states. Besides where it is.
 pub(super) fn misplaced(
     mut misplaced: Misplaced,
     len: u64,
     budget: &mut Budget,
-) -> Result<Option<Explanation>> {
+) -> Result<Option<(Explanation, u64)>> {
     let Misplaced { what, offset, .. } = misplaced;
     budget.begin();
-    let nearest_first =
-        (1..=MAX_SHIFT).flat_map(|by| [offset.checked_add(by), offset.checked_sub(by)]);
-    for at in nearest_first.flatten().filter(|at| *at < len) {
+    // Whole sectors and pages first: they are few.
+    let sectors = (512..=MAX_SECTORS_SHIFT).step_by(512);
+    let pages = (MAX_SECTORS_SHIFT..=MAX_PAGES_SHIFT).step_by(4096);
+    let all = sectors.chain(pages).chain(1..=MAX_SHIFT);
+    let all = all.flat_map(|by| [offset.checked_add(by), offset.checked_sub(by)]);
+    for at in all.flatten().filter(|at| *at < len) {
         if !budget.is_left() {
             break;
         }
@@ -136,7 +195,8 @@ pub(super) fn misplaced(
             bytes_are(by)
         );
         // A checksum proves where the unit is, but not that the index is correct.
-        return Ok(Some(Explanation::new(reason, Certainty::Likely, evidence)));
+        let explanation = Explanation::new(reason, Certainty::Likely, evidence);
+        return Ok(Some((explanation.at(offset.min(at)..offset.max(at)), at)));
     }
     Ok(None)
 }
@@ -158,13 +218,29 @@ pub(super) fn unaligned(
     })?;
     let at = span.start + found as u64;
     let off = at % candidates.alignment();
+    let missing = candidates.alignment() - off;
+    // Which of both it is cannot be told; fewer bytes are likelier.
+    let (reason, words) = match off <= missing {
+        true => (
+            Reason::InsertedBytes,
+            format!(
+                "{} inserted before it, or {missing} missing",
+                bytes_are(off)
+            ),
+        ),
+        false => (
+            Reason::MissingBytes,
+            format!(
+                "{} missing before it, or {off} inserted",
+                bytes_are(missing)
+            ),
+        ),
+    };
     let evidence = format!(
-        "a verified unit begins at {at}, which is not a multiple of {}: {} inserted before it, or {} missing",
-        candidates.alignment(),
-        bytes_are(off),
-        candidates.alignment() - off
+        "a verified unit begins at {at}, which is not a multiple of {}: {words}",
+        candidates.alignment()
     );
-    (off != 0).then(|| Explanation::new(Reason::InsertedBytes, Certainty::Likely, evidence))
+    (off != 0).then(|| Explanation::new(reason, Certainty::Likely, evidence))
 }
 
 /// `1 byte is`, `2 bytes are`.
@@ -183,7 +259,7 @@ fn bytes_of(count: u64) -> String {
     }
 }
 
-/// Detects a record whose lengths reach a little past the next sound record.
+/// Detects a unit that is not as long as it states, so that its beginning and what follows do not belong together.
 pub(super) fn missing(candidates: &mut dyn Candidates, span: &Span) -> Result<Option<Explanation>> {
     if span.kind != Kind::Corrupt {
         return Ok(None);
@@ -191,23 +267,30 @@ pub(super) fn missing(candidates: &mut dyn Candidates, span: &Span) -> Result<Op
     let candidates = candidates.candidates(span)?;
     let found = candidates.iter().find_map(|candidate| {
         let stated = candidate.stated? as u64;
-        let begins = candidate.body.start == span.start;
-        let short = stated.checked_sub(span.len())?;
-        (begins && (1..=MAX_SHIFT).contains(&short)).then_some((candidate.what, stated, short))
+        // What is joined is no longer than two units, of which the first one states its length.
+        let is_own = candidate.body.start == span.start && stated != span.len();
+        (is_own && span.len() < 2 * stated).then_some((candidate.what, stated))
     });
-    Ok(found.map(|(what, stated, short)| {
-        let sector = if short.is_multiple_of(512) {
-            ", whole sectors"
-        } else {
-            ""
-        };
-        let evidence = format!(
-            "the {what} states {stated} bytes, and the next sound one follows after {}: {}{sector} fewer",
-            span.len(),
-            bytes_of(short)
-        );
-        Explanation::new(Reason::MissingBytes, Certainty::Possible, evidence)
-    }))
+    let evidence = match found {
+        Some((what, stated)) => {
+            let fewer = match stated.checked_sub(span.len()) {
+                Some(short) => format!(": {} fewer", bytes_of(short)),
+                None => String::new(),
+            };
+            format!(
+                "the {what} states {stated} bytes, and the next sound one follows after {}{fewer}",
+                span.len()
+            )
+        }
+        None if span.start == 0 => format!(
+            "the file does not begin with a record, and a sound one follows at {}",
+            span.end
+        ),
+        None => return Ok(None),
+    };
+    let explanation = Explanation::new(Reason::MissingBytes, Certainty::Possible, evidence);
+    let against = "bytes that were written over would look the same";
+    Ok(Some(explanation.but(against)))
 }
 
 fn interrupted(certainty: Certainty, evidence: String) -> Explanation {
@@ -240,11 +323,20 @@ pub(super) fn short(len: u64, span: &Span) -> Option<Explanation> {
     })
 }
 
-/// Explains a file whose index names a unit after its end, at this offset.
-pub(super) fn known_by_index(len: u64, beyond: u64) -> Explanation {
-    let evidence =
-        format!("the file ends at {len}, and its index has a unit at {beyond}: a truncated copy");
-    Explanation::new(Reason::Truncated, Certainty::Likely, evidence)
+/// Explains a file whose index or table of contents has units after its end, and what is missing of them.
+pub(super) fn known_by_index(len: u64, stated: Stated, records: u64) -> Explanation {
+    let evidence = format!(
+        "the file ends at {len}{}, and its index has a unit up to {}: a truncated copy",
+        sectors::round(len),
+        stated.end
+    );
+    Explanation {
+        missing: Some(Missing {
+            bytes: stated.end.saturating_sub(len),
+            records: stated.records.map(|all| all.saturating_sub(records)),
+        }),
+        ..Explanation::new(Reason::Truncated, Certainty::Likely, evidence).at(len..len)
+    }
 }
 
 /// Explains a file that ends too early, within a unit: an unfinished write, or a truncated copy.

@@ -1,0 +1,206 @@
+//! What may have happened to all of a file on its way: what undoes it is tried, and verified.
+
+use std::sync::Arc;
+
+use super::Case;
+use super::reason::Explanation;
+use crate::error::Result;
+use crate::saturating::saturating_usize;
+use crate::source::BytesSource;
+use crate::verbs::diagnosis::{Certainty, Reason};
+
+/// How many bytes of a file are transformed.
+const MAX_BYTES: u64 = 16 << 20;
+/// Fewer line ends, or replaced characters, may be a coincidence.
+const MIN_FOUND: usize = 4;
+/// The replacement character of UTF-8 decoders for invalid bytes.
+const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
+/// How much of a file has to be of one alphabet.
+const MIN_BASE64_BYTES: usize = 64;
+
+/// A transformation, and what is said of it. `undo` is `None` where the bytes do not look like its result.
+struct Transformed {
+    reason: Reason,
+    undo: fn(&[u8]) -> Option<Vec<u8>>,
+    evidence: &'static str,
+}
+
+const TRANSFORMED: &[Transformed] = &[
+    Transformed {
+        reason: Reason::TextConversion,
+        undo: without_carriage_returns,
+        evidence: "every line feed has a carriage return before it",
+    },
+    Transformed {
+        reason: Reason::Reencoded,
+        undo: latin1,
+        evidence: "all bytes are UTF-8 of the characters U+0000 to U+00FF, as of a file that was taken for Latin-1",
+    },
+    Transformed {
+        reason: Reason::Base64,
+        undo: base64,
+        evidence: "all bytes are base64",
+    },
+    Transformed {
+        reason: Reason::ByteOrder,
+        undo: |bytes| swapped(bytes, 2),
+        evidence: "the bytes of each 2 are in the other order",
+    },
+    Transformed {
+        reason: Reason::ByteOrder,
+        undo: |bytes| swapped(bytes, 4),
+        evidence: "the bytes of each 4 are in the other order",
+    },
+    Transformed {
+        reason: Reason::ByteOrder,
+        undo: |bytes| swapped(bytes, 8),
+        evidence: "the bytes of each 8 are in the other order",
+    },
+];
+
+/// Explains a file as transformed, if more of its records are verified without the transformation.
+pub(super) fn transformed(case: &mut Case<'_>) -> Result<Option<Explanation>> {
+    let len = case.source.len();
+    let mut bytes = vec![0; saturating_usize(len.min(MAX_BYTES))];
+    case.source.read_exact_at(0, &mut bytes)?;
+    if let Some(found) = constant(&bytes, len) {
+        return Ok(Some(found));
+    }
+    for Transformed {
+        reason,
+        undo,
+        evidence,
+    } in TRANSFORMED
+    {
+        // Any bytes have another order: it is tried only where nothing else is known.
+        if *reason == Reason::ByteOrder && case.report.records > 0 {
+            continue;
+        }
+        let Some(undone) = undo(&bytes) else { continue };
+        let undone = Arc::new(BytesSource::new(undone));
+        let Some(report) = case.try_source(undone)? else {
+            continue;
+        };
+        let regained = report.records.saturating_sub(case.report.records);
+        if regained == 0 {
+            continue;
+        }
+        let is_sound = report.is_sound() && len <= MAX_BYTES;
+        let (certainty, rest) = match is_sound {
+            true => (Certainty::Proven, "the file is sound"),
+            false => (Certainty::Likely, "these are verified"),
+        };
+        let evidence = format!(
+            "{evidence}; with that undone {} records, and {rest}",
+            report.records
+        );
+        return Ok(Some(Explanation {
+            regained,
+            is_sound,
+            ..Explanation::new(*reason, certainty, evidence).at(0..len)
+        }));
+    }
+    Ok(replaced_characters(&bytes).map(|found| found.at(0..len)))
+}
+
+/// Detects a file of zeros.
+fn constant(bytes: &[u8], len: u64) -> Option<Explanation> {
+    if bytes.is_empty() {
+        let evidence = "the file has 0 bytes";
+        return Some(Explanation::new(Reason::Empty, Certainty::Proven, evidence).at(0..len));
+    }
+    let is_zeros = bytes.iter().all(|byte| *byte == 0);
+    is_zeros.then(|| {
+        let (certainty, evidence) = match bytes.len() as u64 == len {
+            true => (
+                Certainty::Proven,
+                format!("all {len} bytes of the file are zeros"),
+            ),
+            false => (
+                Certainty::Likely,
+                format!("the first {} bytes are zeros", bytes.len()),
+            ),
+        };
+        Explanation::new(Reason::OnlyZeros, certainty, evidence).at(0..len)
+    })
+}
+
+/// The bytes with each CR LF turned into LF, if no LF is alone.
+fn without_carriage_returns(bytes: &[u8]) -> Option<Vec<u8>> {
+    let feeds = bytes.iter().filter(|byte| **byte == b'\n').count();
+    let pairs = bytes.windows(2).filter(|pair| pair == b"\r\n").count();
+    (feeds == pairs && pairs >= MIN_FOUND).then(|| {
+        let mut undone = Vec::with_capacity(bytes.len() - pairs);
+        let mut rest = bytes.iter().peekable();
+        while let Some(byte) = rest.next() {
+            if !(*byte == b'\r' && rest.peek() == Some(&&b'\n')) {
+                undone.push(*byte);
+            }
+        }
+        undone
+    })
+}
+
+/// The bytes as a text of UTF-8, as far as they are whole characters.
+fn as_utf8(bytes: &[u8]) -> Option<&str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Some(text),
+        Err(error) if error.error_len().is_none() => {
+            let whole = bytes.get(..error.valid_up_to())?;
+            std::str::from_utf8(whole).ok()
+        }
+        Err(_) => None,
+    }
+}
+
+fn latin1(bytes: &[u8]) -> Option<Vec<u8>> {
+    if bytes.is_ascii() {
+        return None;
+    }
+    let text = as_utf8(bytes)?;
+    text.chars().map(|own| u8::try_from(own).ok()).collect()
+}
+
+fn swapped(bytes: &[u8], width: usize) -> Option<Vec<u8>> {
+    let mut undone = bytes.to_vec();
+    undone.chunks_exact_mut(width).for_each(<[u8]>::reverse);
+    Some(undone)
+}
+
+/// Decodes base64 in lines of any length. Python's and other tools' decoders refuse what this does.
+fn base64(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut undone = Vec::with_capacity(bytes.len() / 4 * 3);
+    let (mut bits, mut held) = (0_u32, 0);
+    for byte in bytes {
+        let digit = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            b'=' | b'\r' | b'\n' => continue,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(digit);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            undone.push((bits >> held).to_le_bytes()[0]);
+            bits &= (1 << held) - 1;
+        }
+    }
+    (bytes.len() >= MIN_BASE64_BYTES).then_some(undone)
+}
+
+/// Detects bytes that a text decoder changed: all of them are UTF-8, and invalid ones were replaced.
+fn replaced_characters(bytes: &[u8]) -> Option<Explanation> {
+    as_utf8(bytes)?;
+    let windows = bytes.windows(REPLACEMENT.len());
+    let replaced = windows.filter(|own| *own == REPLACEMENT).count();
+    (replaced >= MIN_FOUND).then(|| {
+        let evidence = format!(
+            "all bytes are UTF-8, with {replaced} replacement characters (U+FFFD): they were decoded as text on the way, and what they replace is lost"
+        );
+        Explanation::new(Reason::Reencoded, Certainty::Likely, evidence)
+    })
+}
