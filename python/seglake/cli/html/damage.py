@@ -125,7 +125,7 @@ def _undoing(seen: Seen, own: Damage) -> Iterable[str]:
     """What changes undo it, and what is verified then."""
     if own.diagnosis is None:
         return
-    for edit in getattr(own.diagnosis, "edits", []):
+    for edit in own.diagnosis.edits:
         shift = edit.end - edit.start - edit.nbytes
         way = "after" if shift > 0 else "before"
         moved = (
@@ -133,9 +133,9 @@ def _undoing(seen: Seen, own: Damage) -> Iterable[str]:
         )
         give = f"give way to {count(edit.nbytes, 'other byte')}" if edit.nbytes else "are taken out"
         yield f"bytes {edit.start:,} to {edit.end:,} {give}{moved}"
-    if regained := getattr(own.diagnosis, "regained", 0):
+    if regained := own.diagnosis.regained:
         yield f"then {count(regained, 'record')} more can be read"
-    if getattr(own.diagnosis, "is_sound", False):
+    if own.diagnosis.is_sound:
         yield "then the whole file is sound"
 
 

@@ -107,7 +107,7 @@ class Damage:
     @property
     def place(self) -> tuple[int, int]:
         """Where it happened."""
-        return getattr(self.diagnosis, "place", (self.start, self.end))
+        return self.diagnosis.place if self.diagnosis else (self.start, self.end)
 
     @property
     def links(self) -> list[Alike]:
@@ -205,9 +205,7 @@ def _without_tenants(own: Diagnosis) -> Diagnosis:
 
 
 def _ranges(own: Diagnosis) -> list[Span]:
-    from seglake._types import Span
-
-    return getattr(own, "ranges", []) or [Span(own.start, own.end, own.kind, own.cause)]
+    return own.ranges
 
 
 def _damages(report: Report) -> list[Damage]:

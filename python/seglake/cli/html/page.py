@@ -241,7 +241,7 @@ def _picture(seen: Seen, name: str) -> Html | None:
     targets = [(span.start, span.end, summary(own)) for own in seen.damages for span in own.spans[:_MOST_FRAMES]]
     links = [link for own in seen.damages[:_MOST_FRAMES] for link in own.links]
     cut = [own.diagnosis for own in seen.damages if own.diagnosis and own.diagnosis.reason in _CUT_OFF]
-    missing = max((getattr(own, "missing_bytes", None) or 0 for own in cut), default=0)
+    missing = max((own.missing_bytes or 0 for own in cut), default=0)
     picture = Map(0, seen.cells, seen.runs, missing, targets, links)
     return element("section", element("h2", "Map"), figure(picture, f"{name}-map", f"Map of {seen.label}"))
 

@@ -69,10 +69,10 @@ def runs_of(report: Report) -> list[Run]:
     found: list[Run] = []
     spans = [] if report.wrong_key else report.damage
     places: dict[int, tuple[int, int] | None] = {
-        span.start: None if own.reason == "concatenated" else getattr(own, "place", None)
+        span.start: None if own.reason == "concatenated" else own.place
         for own in report.diagnoses
-        if getattr(own, "regained", 0) or getattr(own, "is_sound", False)
-        for span in getattr(own, "ranges", [])
+        if own.regained or own.is_sound
+        for span in own.ranges
     }
     at = 0
     for span in spans:

@@ -54,8 +54,10 @@ pub(crate) struct Syndrome {
     polynomial: u32,
     /// What the CRC covers of the bytes that `check` takes.
     covered: Range<usize>,
-    difference: Box<dyn Fn(&[u8]) -> u32>,
+    difference: Difference,
 }
+
+type Difference = Box<dyn Fn(&[u8]) -> u32>;
 
 impl Syndrome {
     pub(crate) const CRC32: u32 = 0xedb8_8320;

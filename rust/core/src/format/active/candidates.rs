@@ -35,7 +35,7 @@ impl Candidates for Active {
         let mut bytes = Vec::new();
         read_piece(&*self.source, &piece, &mut bytes)?;
         let mut candidates = vec![self.record(&bytes, piece)];
-        let unused = self.from_nonzero(span)?..span.end;
+        let unused = self.first_nonzero(span)?..span.end;
         if unused.end - unused.start <= MAX_TRIED_BYTES {
             candidates.push(Candidate::zeros("unused space", unused));
         }
@@ -45,7 +45,7 @@ impl Candidates for Active {
 
 impl Active {
     /// Where the bytes of a range begin that are not zero.
-    fn from_nonzero(&self, span: &Span) -> Result<u64> {
+    fn first_nonzero(&self, span: &Span) -> Result<u64> {
         let mut piece = Vec::new();
         let mut at = span.start;
         while at < span.end {
