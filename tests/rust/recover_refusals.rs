@@ -104,7 +104,7 @@ fn a_file_in_which_nothing_verifies_is_refused_unless_forced() {
         ("tenant/not_a_segment", "other content"),
         ("tenant/version_0_v1", "unknown"),
         ("chunked/torn_first_chunk", "unknown"),
-        ("sealed/empty", "truncated"),
+        ("sealed/empty", "empty"),
     ] {
         let case = named(name);
         let bench = Bench::new(&case);

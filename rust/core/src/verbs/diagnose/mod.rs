@@ -315,7 +315,16 @@ impl Case<'_> {
             return Ok(found);
         }
         if let Some(found) = self.by_proof(span)? {
-            return Ok(found);
+            let proposal = Proposal::of(&found);
+            // A checksum proves one record. Whether that is what happened, the file shows.
+            let weighed = match found.changes.is_empty() {
+                true => None,
+                false => self.best(vec![proposal])?,
+            };
+            return Ok(weighed.unwrap_or(Explanation {
+                changes: Vec::new(),
+                ..found
+            }));
         }
         if let Some(found) = reason::beside(found, span, self.adjacent(span)) {
             return Ok(found);
@@ -370,7 +379,9 @@ impl Case<'_> {
         {
             return Ok(found);
         }
-        if let Some(found) = sectors::foreign(self.adjacent(span), self.source.len()) {
+        if self.report.records > 0
+            && let Some(found) = sectors::foreign(self.adjacent(span), self.source.len())
+        {
             return Ok(found);
         }
         if let Some(candidates) = &mut self.candidates

@@ -35,6 +35,11 @@ pub(super) struct Proposal {
 }
 
 impl Proposal {
+    /// That of an explanation which has its changes.
+    pub(super) fn of(explanation: &Explanation) -> Self {
+        Self::new(explanation.changes.clone(), explanation.clone())
+    }
+
     fn new(changes: Vec<Change>, explanation: Explanation) -> Self {
         Self {
             changes,
@@ -73,9 +78,7 @@ pub(super) fn repeated(source: &dyn Source, span: &Span) -> Result<Vec<Proposal>
             if !is_twice(at, before, PROBE_BYTES) || !is_twice(at, before, size) {
                 continue;
             }
-            let evidence = format!(
-                "the {size} bytes at {at} are those at {before} once more; without them all later bytes are where they belong"
-            );
+            let evidence = format!("the {size} bytes at {at} are those at {before} once more");
             let place = at..at + size;
             let changes = vec![(place.clone(), Fill::Zeros(0))];
             let explanation = Explanation::new(Reason::RepeatedBlock, Certainty::Likely, evidence);

@@ -20,7 +20,7 @@ pub(super) const SECTORS: [u64; 2] = [4096, 512];
 const CHANCE_BYTES: u64 = 16;
 /// How many zeros padding and small numbers may add to a zeroed sector.
 const ZEROS_BYTES: u64 = 128;
-/// How many bytes a record must keep outside a replaced sector. Fewer could match by chance.
+/// How many bytes a record must have in a replaced sector, and outside of it. Fewer could match by chance.
 const MIN_KEPT_BYTES: u64 = 20;
 /// The most sectors of one range that are searched for elsewhere.
 const MAX_SECTORS: usize = 64;
@@ -299,6 +299,10 @@ pub(super) fn moved(
         let mut target = floor(start, size);
         while target < end {
             let own = target.max(start)..(target + size).min(end);
+            if own.end - own.start < MIN_KEPT_BYTES {
+                target += size;
+                continue;
+            }
             let mut other = ceil(excerpt.start, size);
             while other.saturating_add(size) <= excerpt.end() {
                 let from = other + (own.start - target);

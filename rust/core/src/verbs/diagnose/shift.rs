@@ -9,7 +9,7 @@ use crate::engine::{Format, Stated};
 use crate::error::Result;
 use crate::ledger::{Cause, Kind, Span};
 use crate::saturating::saturating_usize;
-use crate::source::Source;
+use crate::source::{Fill, Source};
 use crate::verbs::diagnosis::{Certainty, Missing, Reason};
 
 /// How far from its expected offset a unit is searched, in bytes.
@@ -70,8 +70,12 @@ pub(super) fn inserted(
                 candidate.what,
                 piece.start
             );
-            let reason = Reason::InsertedBytes;
-            return Ok(Some(Explanation::new(reason, Certainty::Proven, evidence)));
+            let found = Explanation::new(Reason::InsertedBytes, Certainty::Likely, evidence);
+            let place = at..at + extra as u64;
+            return Ok(Some(Explanation {
+                changes: vec![(place.clone(), Fill::Zeros(0))],
+                ..found.at(place)
+            }));
         }
     }
     Ok(None)
@@ -326,7 +330,7 @@ pub(super) fn short(len: u64, span: &Span) -> Option<Explanation> {
 /// Explains a file whose index or table of contents has units after its end, and what is missing of them.
 pub(super) fn known_by_index(len: u64, stated: Stated, records: u64) -> Explanation {
     let evidence = format!(
-        "the file ends at {len}{}, and its index has a unit up to {}: a truncated copy",
+        "the file ends at {len}{}, and its index has a unit up to {}",
         sectors::round(len),
         stated.end
     );
