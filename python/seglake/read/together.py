@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from seglake._errors import FormatError, SeglakeError
 from seglake._native import formats, identity
 from seglake._text import printable_path
-from seglake._types import OpenOptions
+from seglake._types import Formats, OpenOptions
 
 if TYPE_CHECKING:
     from seglake.stores import SegmentFile
@@ -33,7 +33,7 @@ class Together:
 
     def __init__(self, options: OpenOptions | None, identities: Callable[[], Mapping[str, str | None]]) -> None:
         self.format: str | None = None
-        self.formats = formats(options=options)
+        self.formats: Formats = formats(options=options)
         self._identities = identities
         self._first: SegmentFile | None = None
         self._alike: frozenset[str] | None = None
