@@ -500,9 +500,9 @@ class Diagnosis(NamedTuple):
     the sound records around the range, `repairs` the single bits that would mend it.
 
     `place` is where it happened, as two offsets, and `edits` are the changes that undo it: with them `regained` more
-    records are verified, and `is_sound` says whether the whole file is. `ranges` are all damaged ranges that it explains;
-    the others have the reason `consequence`. `missing_bytes` and `missing_records` are what the file has lost at its
-    end, as far as its own index says so.
+    records are verified, and `is_sound` says whether the whole file is. `ranges` are all damaged ranges that it
+    explains; the others have the reason `consequence`. `missing_bytes` and `missing_records` are what the file has lost
+    at its end, as far as its own index says so.
 
     Example:
         >>> import seglake
