@@ -6,12 +6,23 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 use seglake::format::{RecordId, Scalar};
-use seglake::ledger::{Cause, Kind};
+use seglake::ledger::{Cause, Kind, Span};
 use seglake::parity;
 use seglake::verbs::{Diagnosis, Neighbour, Reason, Repair};
 
-use crate::report::span;
 use crate::value::scalar_to_python;
+
+/// A `seglake.Span`.
+pub(crate) fn span<'py>(py: Python<'py>, span: &Span) -> PyResult<Bound<'py, PyAny>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let cause = span.cause.map(|cause| cause.as_str());
+    CLASS.import(py, "seglake._types", "Span")?.call1((
+        span.start,
+        span.end,
+        span.kind.as_str(),
+        cause,
+    ))
+}
 
 /// A `seglake.types.Diagnosis`.
 pub(crate) fn object<'py>(py: Python<'py>, own: &Diagnosis) -> PyResult<Bound<'py, PyAny>> {

@@ -8,10 +8,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyDict, PyType};
 use seglake::columns::{damage, damage_schema};
-use seglake::ledger::Span;
 
 use crate::arrow::{schema_capsule, stream_capsule};
-use crate::diagnosis;
+use crate::diagnosis::{self, span};
 use crate::error::raise;
 use crate::json::{Reduced, hash_of, reduced, restored, written};
 use crate::parity;
@@ -24,18 +23,6 @@ use crate::passes::about;
 /// (False, 2)
 #[pyclass(frozen, module = "seglake")]
 pub(crate) struct Report(pub(crate) seglake::verbs::Report);
-
-/// A `seglake.Span`.
-pub(crate) fn span<'py>(py: Python<'py>, span: &Span) -> PyResult<Bound<'py, PyAny>> {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    let cause = span.cause.map(|cause| cause.as_str());
-    CLASS.import(py, "seglake._types", "Span")?.call1((
-        span.start,
-        span.end,
-        span.kind.as_str(),
-        cause,
-    ))
-}
 
 impl Report {
     fn restored(json: &str) -> PyResult<Self> {
