@@ -96,22 +96,24 @@ def filled(texts: str | Sequence[str], facts: dict[str, str]) -> str | None:
 
 def example(name: str) -> Advice:
     """What is said of damage to a made-up file that has a reason."""
-    span = SimpleNamespace(start=290_816, end=294_912)
-    before = SimpleNamespace(id={"offset": 1_000}, timestamp_us=1_706_702_400_000_000)
-    after = SimpleNamespace(id={"offset": 1_016}, timestamp_us=1_706_702_442_000_000)
-    repair = SimpleNamespace(byte_offset=300_075, bit=2, new=0o156)
+    start, end = 290_816, 294_912
     own: Any = SimpleNamespace(
-        **{
-            **vars(span),
-            "cause": "checksum_mismatch",
-            "reason": name,
-            "certainty": None,
-            "before": before,
-            "after": after,
-        },
-        **{"ranges": [span], "place": (span.start, span.end), "missing_bytes": 304_875, "missing_records": 15},
-        **{"repairs": [repair] if name == "flipped_bit" else [], "edits": [SimpleNamespace(**vars(span), nbytes=0)]},
-        **{"regained": 15, "is_sound": False, "evidence": "gzip, active, draft-1.1, 4", "against": ""},
+        start=start,
+        end=end,
+        cause="checksum_mismatch",
+        reason=name,
+        certainty=None,
+        before=SimpleNamespace(id={"offset": 1_000}, timestamp_us=1_706_702_400_000_000),
+        after=SimpleNamespace(id={"offset": 1_016}, timestamp_us=1_706_702_442_000_000),
+        repairs=[SimpleNamespace(byte_offset=300_075, bit=2, new=0o156)] if name == "flipped_bit" else [],
+        edits=[SimpleNamespace(start=start, end=end, nbytes=0)],
+        ranges=[SimpleNamespace(start=start, end=end, nbytes=end - start)],
+        place=(start, end),
+        missing_bytes=304_875,
+        missing_records=15,
+        regained=15,
+        is_sound=False,
+        evidence="gzip, active, draft-1.1, 4",
     )
     report: Any = SimpleNamespace(
         format="sealed",
@@ -162,13 +164,12 @@ def as_json(report: Report, path: str | None, reading: Sequence[str] = ()) -> di
     return {**told, "path": path}
 
 
-def merged(causes: Sequence[Any]) -> Diagnosis:
+def merged(causes: Sequence[Diagnosis]) -> Diagnosis:
     """Causes with the same reason, one after the other, as one."""
     first, last = causes[0], causes[-1]
     repairs = [repair for each in causes for repair in each.repairs]
-    spans = [span for each in causes for span in getattr(each, "ranges", ())]
-    more = {"ranges": spans} if spans else {}
-    return first._replace(end=last.end, after=last.after, repairs=repairs, **more)
+    spans = [span for each in causes for span in each.ranges]
+    return first._replace(end=last.end, after=last.after, repairs=repairs, ranges=spans)
 
 
 def titled(own: Diagnosis) -> str:
@@ -189,8 +190,7 @@ def _undone(own: Diagnosis) -> str | None:
     """What is lost where the whole file is sound with a cause undone."""
     if not own.is_sound:
         return None
-    regained = own.regained
-    return "nothing once that is undone" + (f": {count(regained, 'record')} more then" if regained else "")
+    return "nothing once that is undone" + (f": {count(own.regained, 'record')} more then" if own.regained else "")
 
 
 def _lost(report: Report, own: Diagnosis) -> str:
@@ -198,12 +198,11 @@ def _lost(report: Report, own: Diagnosis) -> str:
     before, after = own.before, own.after
     if not report.records and before is None and after is None:
         return "all of it, as far as it can be read now"
-    missing, regained = own.missing_records, own.regained
-    number = missing if missing is not None else regained or _between(before, after)
-    nbytes = sum(end - start for start, end in ranges(own)) + (own.missing_bytes or 0)
+    number = own.missing_records if own.missing_records is not None else own.regained or _between(before, after)
+    nbytes = sum(span.nbytes for span in own.ranges) + (own.missing_bytes or 0)
     of_all = report.records + (number or 0)
     what = f"{number:,} of {count(of_all, 'record')}" if number is not None else f"records in {exact_size(nbytes)}"
-    if len(ranges(own)) > 1 and after is not None:
+    if len(own.ranges) > 1 and after is not None:
         where = ""
     elif before is None or after is None:
         beside = before or after
@@ -250,19 +249,13 @@ def _identifier(columns: dict[str, Any]) -> str:
             return "/".join(printable(str(value)) for _, value in several)
 
 
-def ranges(own: Diagnosis) -> list[tuple[int, int]]:
-    """The damaged ranges that a cause explains."""
-    return [(span.start, span.end) for span in own.ranges]
-
-
 def _facts(report: Report, own: Diagnosis, path: str | None, reading: Sequence[str]) -> dict[str, str]:
     """What is known of a cause, by the names that the texts use."""
-    own_ranges = ranges(own)
     begin, end = own.place
     facts = {
         "start": f"{own.start:,}",
-        "range": f"{own_ranges[0][0]:,} to {own_ranges[-1][1]:,}",
-        "nbytes": exact_size(sum(end - start for start, end in own_ranges)),
+        "range": f"{own.ranges[0].start:,} to {own.ranges[-1].end:,}",
+        "nbytes": exact_size(sum(span.nbytes for span in own.ranges)),
         "place": f"{begin:,} to {end:,}",
         "place_start": f"{begin:,}",
         "place_nbytes": exact_size(end - begin),
@@ -273,8 +266,8 @@ def _facts(report: Report, own: Diagnosis, path: str | None, reading: Sequence[s
         facts["nbytes"] = exact_size(sum(total.nbytes for total in report.totals if total.kind == "repaired"))
     if own.before is not None:
         facts["before"] = _place(own.before)
-    if (missing := own.missing_bytes) is not None:
-        facts["missing_bytes"] = exact_size(missing)
+    if own.missing_bytes is not None:
+        facts["missing_bytes"] = exact_size(own.missing_bytes)
     if not report.records:
         facts["whole"] = report.format
     if len(own.repairs) == 1:
@@ -317,8 +310,7 @@ def _commands(
     plain, sound = (shell_word(new_name(path, word)) for word in ("plain", "sound"))
     facts = {"file": file, "content": content, "plain": plain, "new": sound, "verify": verify}
     # What turns all of the file back must not cost records that are sound as they are.
-    is_whole = own.certainty == "proven" and not report.records
-    if is_whole or own.is_sound or own.regained:
+    if own.is_sound or own.regained or (own.certainty == "proven" and not report.records):
         facts["undone"] = plain
     if report.nbytes:
         facts["look"] = f"{extract} 0:{min(report.nbytes, _LOOK_BYTES)} --hex"
