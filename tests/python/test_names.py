@@ -99,6 +99,18 @@ def test_what_python_calls_an_option_names_that_of_the_data_source() -> None:
                 assert any(each in str(error).partition("Did you mean ")[2] for each in expected), error
 
 
+def test_the_help_of_the_data_source_names_its_options() -> None:
+    pytest.importorskip("pyspark")
+    import seglake.spark
+    from seglake.spark.option_table import options_of
+
+    known = {option.name for purpose in ("reading", "writing", "streaming") for option in options_of(purpose)}
+    text = seglake.spark.__doc__ or ""
+    named = {word for word in re.findall(r"`(\w+)`", text) if word != "_corrupt_record"}
+    assert named - known == set()
+    assert {"segmentFormat", "keyFile", "mode", "stateLocation"} <= named
+
+
 def test_the_top_level_is_small() -> None:
     assert len(seglake.__all__) <= MOST_NAMES
     assert sorted(seglake.__all__) == seglake.__all__

@@ -1,6 +1,16 @@
 """Segments in Apache Spark: a data source, and the ingest of segments into Parquet tables.
 
 `spark.read.format("seglake")` finds the data source without a call to anything here.
+
+- Columns are those of the format, and `_corrupt_record`: null in a record, and in the row of a damaged range what is
+  damaged. `where("_corrupt_record IS NULL")` are the records.
+- Options of all: `segmentFormat` (of files written; of files read where names do not tell it), `keyFile` (a path, or
+  several), `secretKey` (the key itself).
+- Of reading: `mode` ("PERMISSIVE", "DROPMALFORMED", "FAILFAST"), `since`, `until`, `where`, `sidecar`, `repair`,
+  `pathGlobFilter`, `metadataColumns` (a column with each record's place).
+- Of streams: a log needs none; of other files `stateLocation` is the folder of the stream's states.
+
+docs/spark.md has all of them.
 """
 
 from __future__ import annotations

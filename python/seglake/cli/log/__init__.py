@@ -22,7 +22,7 @@ _EXAMPLES = """
 \b
 Examples:
   producer | seglake log write logs
-  seglake log tail logs
+  seglake log tail --from start logs
   seglake log info logs
   seglake log verify logs
 """

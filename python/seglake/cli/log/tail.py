@@ -71,7 +71,7 @@ def command(
     form: ValueForm | None,
     key: str | None,
 ) -> int:
-    """Print the records of a log as they come to the disk.
+    """Print records as they come: from now on, or --from start.
 
     The writer may be another process. What is printed is on the disk: no crash takes it back. Ctrl-C ends it, and
     so does a closed pipe. A segment that is damaged, missing or removed ends it with an error, and so does another log
