@@ -126,7 +126,7 @@ def open(
     on_damage: Literal["raise", "skip", "repair"] = "raise",
     key: _Key | None = None,
     sidecar: _Source | None = "auto",
-    threads: int | None = None,
+    threads: int | None = 1,
     prune: bool = False,
     memory_map: bool = False,
     uuid_type: Literal["uuid", "arrow.uuid", "binary", "string"] = "uuid",
@@ -158,10 +158,10 @@ def open(
         digits), or a list of these to try in order. None: the environment variable SEGLAKE_KEY where it is set,
         else the public default key.
     threads: how many threads read batches and Arrow streams: of files that `Reader.split` can split, parts of 16
-        MiB and more. None: one for each core, 8 at most. Rows, damage and errors are those of one thread, in the
-        same order; memory is for a few batches for each thread. With prune=True there is one. A file that was
-        made such that a part of it cannot be read by itself, as no damage makes it, raises ValueError: threads=1
-        reads it.
+        MiB and more. With more than one a reader's iterators do not survive a fork. None: one for each core, 8 at
+        most. Rows, damage and errors are those of one thread, in the same order; memory is for a few batches for
+        each thread. With prune=True there is one. A file that was made such that a part of it cannot be read by
+        itself, as no damage makes it, raises ValueError: threads=1 reads it.
     memory_map: False reads the file in windows, so memory stays flat and a file that shrinks is an error. True
         maps it: faster to look up in, but where somebody truncates the file meanwhile, or its disk fails, the
         process is killed (SIGBUS); where somebody writes to it, what was checked may not be what is returned.

@@ -40,7 +40,7 @@ def _columns(layout: Layout) -> list[str]:
 def load(spark: SparkSession, folder: Path, layout: Layout) -> list[Row]:
     """The rows of the files of a folder, those of damage among them."""
     reader = spark.read.format("seglake").option("segmentFormat", layout.format)
-    for name, value in layout.reading.items():
+    for name, value in layout.reading.get("options", {}).items():
         reader = reader.option(name, value)
     inferred = reader.load(str(folder)).schema
     added = [StructField("path", StringType()), StructField("position", LongType())]

@@ -118,7 +118,7 @@ def dropped(folder: str) -> None:
     for format in FORMATS:
         path = sample(Path(folder), format)
         for _ in range(20):
-            reader = seglake.open(path)
+            reader = seglake.open(path, options={"batch_bytes": 60})
             begun: list[Any] = [iter(reader), reader.batches(10), reader.ledger(), reader.range([]), iter(reader)]
             for passing in begun:
                 next(passing)

@@ -28,8 +28,8 @@ def threads(folder: str) -> None:
         ways, all_values = every_way(path), expected()
         sources: list[Any] = [path, bytearray(content), io.BytesIO(content)]
         for source in sources:
-            index = {"index": path.with_suffix(".index")} if format == "chunked" else {}
-            reader = seglake.open(source, format=format, **index)
+            index: Any = {"index": path.with_suffix(".index")} if format == "chunked" else {}
+            reader = seglake.open(source, format=format, options=index)
             shared: list[Any] = [iter(reader), reader.batches()]
             together: list[list[bytes]] = [[], []]
             failures: list[BaseException] = []
@@ -87,8 +87,8 @@ def forks(folder: str) -> None:
         path = sample(Path(folder), format)
         ways, all_values = every_way(path), expected()
         for source in (path, path.read_bytes(), bytearray(path.read_bytes())):
-            index = {"index": path.with_suffix(".index")} if format == "chunked" else {}
-            reader = seglake.open(source, format=format, **index)
+            index: Any = {"index": path.with_suffix(".index")} if format == "chunked" else {}
+            reader = seglake.open(source, format=format, options=index)
             passing = iter(reader)
             before = [next(passing) for _ in range(5)]
 

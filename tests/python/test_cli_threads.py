@@ -31,6 +31,7 @@ def given(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_default_is_one_thread_a_core_and_at_most_eight(
     cores: int | None, threads: int, vectors: Path, given: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
     assert main(["verify", "--quiet", str(vectors / "active" / "extremes.bin")]) == 0
     assert given == [threads]

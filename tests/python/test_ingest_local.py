@@ -250,7 +250,7 @@ def test_a_full_disk(small_disk: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"threads": 0}, "threads is 0: expected at least 1"),
+        ({"threads": 0}, "threads is 0: it is at least 1"),
     ],
 )
 def test_wrong_arguments(tmp_path: Path, arguments: dict[str, Any], message: str) -> None:

@@ -134,7 +134,7 @@ def test_every_column_is_described() -> None:
 @pytest.mark.parametrize(
     ("document", "heading", "functions", "positional"),
     [
-        ("ingest.md", "## Arguments", [seglake.ingest, seglake.spark.ingest], ["sources", "dst"]),
+        ("ingest.md", "## Arguments", [seglake.ingest, seglake.spark.ingest], ["sources", "destination"]),
         ("spark.md", "## Messages in a column", [from_oplog], []),
     ],
 )

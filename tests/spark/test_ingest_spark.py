@@ -150,7 +150,7 @@ def test_a_key_that_cannot_be_used_is_told_of_by_the_executors(spark: SparkSessi
     [
         ({"key": "none"}, "the key cannot be used"),
         ({"sources": []}, "no sources are given"),
-        ({"dst": "."}, "which is to be ingested"),
+        ({"destination": "."}, "which is to be ingested"),
         ({"format": "parquet"}, "parquet.*active"),
     ],
 )
@@ -160,7 +160,7 @@ def test_what_can_be_refused_is_before_spark_starts(
     write_segment(tmp_path / "a.active", 5)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(IngestError, match=message):
-        ingest(**{"sources": ".", "dst": "../lake", "master": "local[nonsense", **arguments})
+        ingest(**{"sources": ".", "destination": "../lake", "master": "local[nonsense", **arguments})
     assert [path.name for path in tmp_path.iterdir()] == ["a.active"]
 
 

@@ -42,8 +42,8 @@ with_keywords! {
 ///     and then the whole file is.
 /// key: the key of the checksums: 32 bytes, the path of a file that holds one (32 raw bytes or 64 hexadecimal digits), or a list
 ///     of these to try in order. None: the environment variable SEGLAKE_KEY where it is set, else the public default key.
-/// threads: how many threads read batches and Arrow streams: of files that `Reader.split` can split, parts of 16 MiB and more. None:
-///     one for each core, 8 at most. Rows, damage and errors are those of one thread, in the same order; memory is for a few
+/// threads: how many threads read batches and Arrow streams: of files that `Reader.split` can split, parts of 16 MiB and more. With
+///     more than one a reader's iterators do not survive a fork. None: one for each core, 8 at most. Rows, damage and errors are those of one thread, in the same order; memory is for a few
 ///     batches for each thread. With prune=True there is one. A file that was made such that a part of it cannot be read by
 ///     itself, as no damage makes it, raises ValueError: threads=1 reads it.
 /// memory_map: False reads the file in windows, so memory stays flat and a file that shrinks is an error. True maps it: faster to
@@ -73,7 +73,7 @@ with_keywords! {
 /// >>> with seglake.open("orders.active", filters=filters) as orders:
 /// ...     [record.type for record in orders]
 /// ['order.paid', 'order.shipped']
-#[pyo3(text_signature = "(source, *, format=None, columns=None, filters=None, on_damage=\"raise\", key=None, sidecar=\"auto\", threads=None, prune=False, memory_map=False, uuid_type=\"uuid\", options=None, filesystem=None, storage_options=None)")]
+#[pyo3(text_signature = "(source, *, format=None, columns=None, filters=None, on_damage=\"raise\", key=None, sidecar=\"auto\", threads=1, prune=False, memory_map=False, uuid_type=\"uuid\", options=None, filesystem=None, storage_options=None)")]
 fn open(source: &Bound<'_, PyAny>; OpenArguments<'a> [keywords] {
     format: Option<&'a str> = None,
     #[pyo3(from_py_with = names::columns)]
@@ -83,7 +83,7 @@ fn open(source: &Bound<'_, PyAny>; OpenArguments<'a> [keywords] {
     key: Option<KeyArgument> = None,
     sidecar: Option<SidecarArgument> = AUTO,
     #[pyo3(from_py_with = numbers::threads)]
-    threads: Option<usize> = None,
+    threads: Option<usize> = ONE_THREAD,
     prune: bool = false,
     memory_map: bool = false,
     uuid_type: &'a str = "uuid",
@@ -92,6 +92,9 @@ fn open(source: &Bound<'_, PyAny>; OpenArguments<'a> [keywords] {
     storage_options: Option<Py<PyAny>> = None,
 }) -> Reader;
 }
+
+/// With more, iterators would not survive a fork, and a file object of Python would be read while its own callers wait.
+const ONE_THREAD: Option<usize> = Some(1);
 
 impl OpenArguments<'_> {
     fn open(self, source: &Bound<'_, PyAny>) -> PyResult<Reader> {

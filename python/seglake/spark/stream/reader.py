@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -151,11 +151,29 @@ class RefusedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, error: Exception) -> None:
         self._error = error
 
-    def initialOffset(self, *_arguments: object, **_names: object) -> NoReturn:
+    def initialOffset(self) -> dict[str, Any]:
         """Raises the error."""
         raise self._error
 
-    getDefaultReadLimit = latestOffset = prepareForTriggerAvailableNow = partitions = read = initialOffset
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """Raises the error."""
+        raise self._error
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """Raises the error."""
+        raise self._error
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Raises the error."""
+        raise self._error
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Raises the error."""
+        raise self._error
+
+    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+        """Raises the error."""
+        raise self._error
 
 
 class LogStreamReader(StreamReader):
