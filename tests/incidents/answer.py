@@ -89,10 +89,9 @@ def _beside(report: dict[str, Any]) -> str:
     """What is wrong beside a file that has no damage of its own."""
     if report.get("error") or not report:
         return report.get("reason", FAILED)
-    log, index = report.get("log"), report.get("index")
-    if log and log["unread"]:
+    if report["log"] and report["log"]["unread"]:
         return "older_mark"
-    return "stale_index" if index and not index["ok"] else NOT_SEEN
+    return report["reason"] or NOT_SEEN
 
 
 def advised(report: dict[str, Any], text: str) -> str | None:

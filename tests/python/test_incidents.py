@@ -36,9 +36,9 @@ REASONS = {
     "index-of-another": "stale_index",
     "log-older-segment": "truncated",
 }
-WRONG_REASONS = 12
-WRONG_STEPS = 8
-WRONG_PROOFS = 1
+WRONG_REASONS = 0
+WRONG_STEPS = 0
+WRONG_PROOFS = 0
 OTHER_FAULTS = 2
 
 STRAYS = 200

@@ -299,6 +299,21 @@ def reads_with(format_name: str, option: str) -> bool:
     return option in formats()[format_name].open_options
 
 
+def beside(report: Report, index: dict[str, Any] | None) -> str | None:
+    """The reason for what is suspicious about a file without damage, or about its index; None where nothing is."""
+    if not report.ok:
+        return None
+    if not report.nbytes:
+        return "empty"
+    if not report.records and all(total.kind == "unused" for total in report.totals):
+        return "only_zeros"
+    if not reads_with(report.format, "index"):
+        return None
+    if index is None:
+        return "lost_index"
+    return "stale_index" if not index["ok"] or (report.records and not index["items"]) else None
+
+
 def index_facts(index: Index) -> dict[str, Any]:
     """What there is to say of an index, ready for JSON."""
     return {

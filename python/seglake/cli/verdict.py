@@ -176,7 +176,7 @@ def _facts(report: Report) -> str:
         what += "\nchecked by parity: the file has no checksums of its own"
     if report.checked == "structure" and report.records:
         what += f"\nstructure checked only: {_why_structure(report)}"
-    if report.ok and not report.nbytes:
+    if report.ok and not report.records:
         what += "\nempty: sound if it is new; if it had records, the copy or the write failed"
     return what
 

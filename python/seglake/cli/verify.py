@@ -24,7 +24,7 @@ from .html.writer import HtmlReport, html, opened_report
 from .inputs import Input, each, log_facts, opened
 from .other import Other, other_json, tell_other
 from .render import json_text
-from .report import index_facts, index_of, index_rebuilding
+from .report import beside, index_facts, index_of, index_rebuilding
 from .terminal import Advance, byte_progress
 from .verdict import Shown, Tally, one_line, show_in_full
 
@@ -273,7 +273,8 @@ class _Verifying:
     def _json(self, found: Checked, path: str | None) -> dict[str, Any]:
         # The path as it was given: the report's own has lost what is not UTF-8.
         told = as_json(found.report, path, options.as_typed(self.how))
-        return {**told, "log": self._log(path), "index": found.index_facts}
+        index = found.index_facts
+        return {**told, "log": self._log(path), "index": index, "reason": beside(found.report, index)}
 
     def _opened(self, name: str) -> AbstractContextManager[Input]:
         return opened(name, spool_limit=self.spool_limit, segments=self.named.segments)
