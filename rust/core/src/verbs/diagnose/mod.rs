@@ -246,9 +246,20 @@ impl Case<'_> {
             }
             let left = report.damage.iter();
             let left = left.map(|own| view.origin(own.start)..view.origin(own.end));
+            let left: Vec<_> = left.collect();
+            // What is sound as it is stays so.
+            let is_old = |own: &Range<u64>| {
+                let mut old = self.report.damage.iter();
+                let mut places = proposal.changes.iter();
+                old.any(|old| old.start <= own.end && own.start <= old.end)
+                    || places.any(|(at, _)| at.start <= own.end && own.start <= at.end)
+            };
+            if !left.iter().all(is_old) {
+                continue;
+            }
             let undone = Undone {
                 records: report.records,
-                left: left.collect(),
+                left,
                 changes,
             };
             let is_sound = report.is_sound();
@@ -449,7 +460,7 @@ impl Case<'_> {
         if is_written_whole && let Some(found) = places::concatenated(self, span)? {
             return Ok(Some(found));
         }
-        let mut proposals = places::added(&**self.source, span)?;
+        let mut proposals = places::added(&**self.source, span, is_written_whole)?;
         // A block that is there twice moves all that follows, of which the longest range is not always the first.
         let mut all = self.report.damage.iter();
         let first = all.find(|own| is_left_of(&self.undone.left, own) && !self.is_by_index(own));

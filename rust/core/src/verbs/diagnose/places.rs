@@ -196,7 +196,11 @@ fn format_of(
 }
 
 /// Bytes that programs put before or after a file's own: a byte order mark, the header of a response, a line end.
-pub(super) fn added(source: &dyn Source, span: &Span) -> Result<Vec<Proposal>> {
+pub(super) fn added(
+    source: &dyn Source,
+    span: &Span,
+    is_written_whole: bool,
+) -> Result<Vec<Proposal>> {
     let len = source.len();
     let mut head = Vec::new();
     let mut found = Vec::new();
@@ -214,7 +218,8 @@ pub(super) fn added(source: &dyn Source, span: &Span) -> Result<Vec<Proposal>> {
             found.push((0..end as u64 + 4, "a header of text, as of HTTP"));
         }
     }
-    if span.end == len && span.len() <= 2 {
+    // In a file that is appended to they may begin a record.
+    if is_written_whole && span.end == len && span.len() <= 2 {
         let mut end = Vec::new();
         read_piece(source, &(span.start..len), &mut end)?;
         if end.iter().all(|byte| matches!(byte, b'\r' | b'\n')) {

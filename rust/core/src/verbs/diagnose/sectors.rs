@@ -308,6 +308,13 @@ pub(super) fn moved(
                 let from = other + (own.start - target);
                 let theirs = excerpt.get(from..from + (own.end - own.start));
                 let place = own.start - start;
+                // A record with a few bytes changed is verified with any sector that has the same text.
+                let now = excerpt.get(own.start..own.end);
+                let changed = now.iter().zip(theirs).filter(|(now, own)| now != own);
+                if changed.count() < now.len() / 2 {
+                    other += size;
+                    continue;
+                }
                 let kept = replace(&mut bytes, place, theirs)?;
                 let Some(trial) = budget.attempt(candidate, &bytes) else {
                     return Ok(None);
@@ -323,7 +330,8 @@ pub(super) fn moved(
                         candidate.what
                     );
                     let reason = Reason::MovedSector;
-                    return Ok(Some(Explanation::new(reason, Certainty::Proven, evidence)));
+                    let found = Explanation::new(reason, Certainty::Proven, evidence);
+                    return Ok(Some(found.at(target..target + size)));
                 }
                 replace(&mut bytes, place, &kept)?;
                 other += size;
