@@ -38,6 +38,7 @@ def test_count_adds_the_report(vectors: Path) -> None:
     [facts] = done.json_lines()
     [report] = here("verify", "--json", segment).json_lines()
     assert report.pop("diagnoses")
+    assert report.pop("reason") is None
     assert {**facts["report"], "index": facts["index"], "log": facts["log"]} == report
     assert done.status == 1
 
