@@ -96,6 +96,15 @@ def test_options_of_reading_are_in_the_command(vectors: Path, tmp_path: Path) ->
     assert as_json(seglake.verify(path, format="active"), None)["diagnoses"][0]["command"] is None
 
 
+def test_an_option_of_the_command_is_not_given_twice(vectors: Path, tmp_path: Path) -> None:
+    path = vectors / "oplog" / "reference_forward_11.bin"
+    [line] = here("verify", "--json", "--format", "oplog", "--dialect", "draft", path).json_lines()
+    assert line["diagnoses"][0]["command"] == f"seglake verify --format oplog --dialect draft-1.1 {path}"
+    path = vectors / "active" / "typical.bin"
+    [line] = here("verify", "--json", "--format", "sealed", path).json_lines()
+    assert line["diagnoses"][0]["command"] == f"seglake verify --format active {path}"
+
+
 def test_what_is_lost_is_between_the_sound_records(tmp_path: Path) -> None:
     path = tmp_path / "a.chunks"
     with seglake.create(path, format="chunked", options={"chunk_bytes": 512}) as writer:

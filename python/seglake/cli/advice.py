@@ -302,6 +302,10 @@ def _commands(
     report: Report, own: Diagnosis, place: tuple[int, int], path: str, reading: Sequence[str]
 ) -> dict[str, str]:
     """Names of files and parts of commands. None of them changes a file that is there."""
+    # What the reason's own commands give is not given twice.
+    changed = [name for name in ("--format", "--dialect") if name in str(REASONS[own.reason].commands)]
+    pairs = zip(reading[::2], reading[1::2], strict=True)
+    reading = [word for name, value in pairs if name not in changed for word in (name, value)]
     file = shell_word(path)
     extract = f"seglake extract {file} --range"
     # A tool that knows no URIs reads it from another process.
