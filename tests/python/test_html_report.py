@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from cli_process import here
+from cli_samples import damage, sample
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -296,6 +297,33 @@ def test_recover_and_scrub_write_one_too(report, tmp_path: Path) -> None:
     assert "single flipped bit" in tree.text
     assert (tmp_path / "sound.active").exists()
     assert "single flipped bit" in report(path, command=("scrub",))[0].text
+
+
+@pytest.mark.parametrize("command", ["recover", "scrub", "verify"])
+def test_a_file_is_read_with_the_dialect_that_is_given(command: str, report, vectors: Path, tmp_path: Path) -> None:
+    path = tmp_path / "own.oplog"
+    path.write_bytes((vectors / "oplog" / "reference_forward_11.bin").read_bytes())
+    written = [tmp_path / "new.oplog"] if command == "recover" else []
+    tree, _ = report("--dialect", "draft-1.1", path, *written, command=(command,))
+    assert "reference to what is not there" in tree.text
+    assert "another dialect" not in tree.text
+
+
+def test_recover_reads_within_the_limits_also_for_the_page(tmp_path: Path) -> None:
+    path, page = sample(tmp_path, "chunked"), tmp_path / "report.html"
+    done = here("recover", "--limits", "chunk_bytes=8", "--html", page, path, tmp_path / "new.chunks")
+    assert (done.status, done.out, page.exists()) == (2, "", False)
+    assert "chunk_bytes = 8" in done.err
+
+
+def test_recover_goes_by_the_file_alone_also_in_the_page(report, tmp_path: Path) -> None:
+    path = sample(tmp_path, "active")
+    assert here("protect", path).status == 0
+    damage(path, 3)
+    assert "not as it was protected" in report(path)[0].text
+    tree, _ = report(path, tmp_path / "new.active", command=("recover",))
+    assert "single flipped bit" in tree.text
+    assert "not as it was protected" not in tree.text
 
 
 def test_a_file_that_is_no_report_is_never_replaced(tmp_path: Path) -> None:

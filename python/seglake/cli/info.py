@@ -219,7 +219,9 @@ def _other_content(file: Input, facts: dict[str, Any], how: dict[str, Any]) -> s
         return None
     with file.bytes() as read_at:
         head = read_at(0, _HEAD_BYTES)
-    report = seglake.verify(head, explain=1, **{**options.only(how, "dialect", "key"), "format": facts["format"]})
+    # The index is that of the whole file.
+    how = {**how, "format": facts["format"], "index": None}
+    report = seglake.verify(head, explain=1, **options.only(how, "format", "key", "options"))
     if report.records or not report.diagnoses or report.diagnoses[0].reason not in _OF_FILES:
         return None
     own = report.diagnoses[0]

@@ -55,11 +55,11 @@ def opened_report(path: str | None, *, no_values: bool) -> HtmlReport | None:
     return HtmlReport(path, values=not no_values)
 
 
-def verified_anew(file: Input, how: dict[str, Any]) -> Report:
-    """What is found in a file, with what its damage comes from."""
+def _verified_anew(file: Input, how: dict[str, Any], **sidecar: None) -> Report:
+    """What is found in a file, with what its damage comes from; `sidecar=None` leaves out its parity sidecar."""
     import seglake
 
-    return seglake.verify(file.from_start(), **options.only(how, "format", "dialect", "key", "limits"))
+    return seglake.verify(file.from_start(), **options.only(how, "format", "key", "options"), **sidecar)
 
 
 def _without_tenants(own: Any) -> Any:
@@ -139,7 +139,7 @@ class HtmlReport:
         if is_shown:
             with opened() as file:
                 if explain and not report.ok:
-                    report = verified_anew(file, how)
+                    report = _verified_anew(file, how)
                 page.seen.append(
                     see(file, report, how, self._budget, _remarks(report, json, label), values=page.values)
                 )
@@ -166,12 +166,12 @@ class HtmlReport:
         self._page.notes += text.split("\n")
 
     def verify(self, file: Input, how: dict[str, Any]) -> None:
-        """Verify a file, and add it.
+        """Verify a file without its parity sidecar, and add it.
 
         Raises:
             OSError, SeglakeError: it cannot be read.
         """
-        report = verified_anew(file, how)
+        report = _verified_anew(file, how, sidecar=None)
         self.add(report, {**report.to_dict(), "path": file.path}, file.label, lambda: nullcontext(file), how)
 
     def write(self) -> str:
