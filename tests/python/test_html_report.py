@@ -251,6 +251,13 @@ def test_an_empty_file_and_one_of_random_bytes_are_shown(report, tmp_path: Path)
     assert "random" in report(noise)[0].text
 
 
+def test_a_file_that_cannot_be_read_is_in_the_page_with_its_error(report, tmp_path: Path) -> None:
+    tree, _ = report(tmp_path / "none.active", status=2)
+    assert "none.active" in tree.text
+    assert "No such file" in tree.text
+    assert "Values of records" not in tree.text
+
+
 def test_a_folder_has_an_overview_with_details_of_the_damaged_ones(report, tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     folder.mkdir()

@@ -81,7 +81,7 @@ class Page:
     Attributes:
         command: which command wrote it.
         options: what it was called with, without the files.
-        values: whether values of records are in it.
+        values: whether values of records may be in it.
         files: how many files there are.
         lines: those of the overview.
         seen: those that are shown in full.
@@ -98,6 +98,11 @@ class Page:
     notes: list[str] = field(default_factory=list[str])
     reports: list[str] | None = field(default_factory=list[str])
     _room: int = _MOST_JSON_CHARACTERS
+
+    @property
+    def has_values(self) -> bool:
+        """Whether values of records are in it: none are where no file was read."""
+        return self.values and bool(self.seen)
 
     def add(self, line: Line, report: Any = None) -> None:
         """Add a file, as far as there is room for it."""
@@ -148,7 +153,9 @@ def _written(page: Page, most: int, *, bytes_too: bool, json_too: bool) -> str:
         "body",
         element("a", "To the content", href="#main", class_="skip"),
         element("header", _first_line(page)),
-        element("main", _overview(page) if page.files > 1 or page.notes else None, *sections, id="main"),
+        element(
+            "main", _overview(page) if page.files > 1 or page.notes or not page.seen else None, *sections, id="main"
+        ),
         element("footer", *_footer(page, json_too=json_too)),
         element("p", "", id="status", role="status", aria_live="polite"),
         patterns(),
@@ -168,7 +175,7 @@ def _hash(text: str) -> str:
 
 
 def _first_line(page: Page) -> Html:
-    has = "Values of records are in this page" if page.values else "No values of records are in this page"
+    has = "Values of records are in this page" if page.has_values else "No values of records are in this page"
     nothing = "" if page.command in _CHANGING else " Nothing was changed."
     return element("p", f"Report of seglake {page.command}. {has}; a key never is.{nothing}")
 

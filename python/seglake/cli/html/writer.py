@@ -185,5 +185,5 @@ class HtmlReport:
         text = written(self._page).encode()
         with new_file(self._path, replace=True) as file:
             file.write(text)
-        files, values = count(self._page.files, "file"), "with" if self._page.values else "without"
+        files, values = count(self._page.files, "file"), "with" if self._page.has_values else "without"
         return f"{printable(self._path)}: a report of {files}, {size(len(text))}, {values} values"
