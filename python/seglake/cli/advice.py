@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Collection, Sequence
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import PurePath
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -164,8 +164,29 @@ def as_json(report: Report, path: str | None, reading: Sequence[str] = ()) -> di
     return {**told, "path": path}
 
 
-def merged(causes: Sequence[Diagnosis]) -> Diagnosis:
-    """Causes with the same reason, one after the other, as one."""
+class Block(NamedTuple):
+    """Causes of damage one after the other that have the same reason and certainty, and what follows from them."""
+
+    causes: Sequence[Diagnosis]
+    consequences: Sequence[Diagnosis]
+
+    @property
+    def cause(self) -> Diagnosis:
+        """The causes as one."""
+        return _merged(self.causes)
+
+
+def blocks(diagnoses: Sequence[Diagnosis]) -> list[Block]:
+    """What people are shown of damage: what follows from other damage is in the last block."""
+    causes = [own for own in diagnoses if own.reason != "consequence"]
+    if not causes:
+        return [Block(diagnoses, ())] if diagnoses else []
+    groups = [list(group) for _, group in groupby(causes, lambda own: (own.reason, own.certainty))]
+    consequences = [own for own in diagnoses if own.reason == "consequence"]
+    return [*(Block(group, ()) for group in groups[:-1]), Block(groups[-1], consequences)]
+
+
+def _merged(causes: Sequence[Diagnosis]) -> Diagnosis:
     first, last = causes[0], causes[-1]
     repairs = [repair for each in causes for repair in each.repairs]
     spans = [span for each in causes for span in each.ranges]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from seglake._values import is_uri
 
-from .advice import advise, filled, kept, merged, new_name, shell_word
+from .advice import Block, advise, blocks, filled, kept, new_name, shell_word
 from .render import count, exact_size, printable, size
 from .vocabulary import KEY_NEXT, REASONS, meaning, title
 
@@ -41,8 +41,7 @@ _LABEL_CELLS = 10
 def explained(report: Report, label: str, path: str | None, reading: Sequence[str], width: int) -> Iterator[Text]:
     """The verdict on a damaged file: a block for each of the first causes of its damage, and a line on the others.
 
-    Ranges one after the other that have the same reason are one block, and what follows from other damage is in that of
-    its cause. Without diagnoses it is what the ledger says.
+    Without diagnoses it is what the ledger says.
 
     Args:
         report: the report, not that of a sound file.
@@ -53,14 +52,14 @@ def explained(report: Report, label: str, path: str | None, reading: Sequence[st
     """
     from rich.text import Text
 
-    blocks = _blocks(report.diagnoses)
-    if not blocks:
+    found = blocks(report.diagnoses)
+    if not found:
         where = f"{printable(label)}: damaged: {damage_in_short(report)}"
         yield Text(_wrapped(f"{where}. Not lost: {kept(report)}.", width), "bold")
-    for number, block in enumerate(blocks[:_MOST_SHOWN]):
+    for number, block in enumerate(found[:_MOST_SHOWN]):
         yield _block(report, block, ("" if number else label, path), reading, width)
-    if blocks[_MOST_SHOWN:]:
-        yield _others([own for block in blocks[_MOST_SHOWN:] for own in block])
+    if others := [own for block in found[_MOST_SHOWN:] for own in (*block.causes, *block.consequences)]:
+        yield _others(others)
 
 
 def damage_in_short(report: Report) -> str:
@@ -81,15 +80,6 @@ def joined(spans: Sequence[Span]) -> list[list[Span]]:
         for run in alike
         for group in (run if len(run) < _FEWEST_ALIKE else [[span for burst in run for span in burst]])
     ]
-
-
-def _blocks(diagnoses: Sequence[Diagnosis]) -> list[list[Diagnosis]]:
-    return _grouped(
-        sorted(diagnoses, key=lambda own: own.reason == "consequence"),
-        lambda last, next: (
-            next.reason == "consequence" or (last.reason, last.certainty) == (next.reason, next.certainty)
-        ),
-    )
 
 
 def _grouped(items: Sequence[_Item], is_one: Callable[[_Item, _Item], bool]) -> list[list[_Item]]:
@@ -115,15 +105,12 @@ def _others(diagnoses: list[Diagnosis]) -> Text:
     return Text(f"... and {count(len(diagnoses), 'more range')} explained by --json: {reasons}")
 
 
-def _block(
-    report: Report, block: list[Diagnosis], file: tuple[str, str | None], reading: Sequence[str], width: int
-) -> Text:
+def _block(report: Report, block: Block, file: tuple[str, str | None], reading: Sequence[str], width: int) -> Text:
     """A cause: what happened, the command, what not to do, and what shows it."""
     from rich.text import Text
 
     label, path = file
-    own = [each for each in block if each.reason == block[0].reason]
-    said = advise(report, merged(own), path, reading)
+    said = advise(report, block.cause, path, reading)
     verdict = printable(label) + (": " if report.wrong_key else ": damaged: ") if label else "also: "
     not_lost = f" Not lost: {said.kept}." if label and report.records else ""
     text = Text(_wrapped(f"{verdict}{said.headline}. Lost: {said.lost}.{not_lost}", width), "bold")
@@ -133,10 +120,10 @@ def _block(
         ("against", said.against),
         ("decide", said.question),
     ]
-    if len(own) > 1:
-        lines.append(("ranges", f"{len(own):,}, see --json"))
-    if follows := len(block) - len(own):
-        lines.append(("follows", count(follows, "range")))
+    if len(block.causes) > 1:
+        lines.append(("ranges", f"{len(block.causes):,}, see --json"))
+    if block.consequences:
+        lines.append(("follows", count(len(block.consequences), "range")))
     if said.command is not None:
         # On one line, whatever its length: to be copied.
         text.append(f"\n  {'next':<{_LABEL_CELLS}}{said.command}")
