@@ -251,6 +251,19 @@ def test_an_empty_file_and_one_of_random_bytes_are_shown(report, tmp_path: Path)
     assert "random" in report(noise)[0].text
 
 
+def test_places_with_one_cause_are_one_damage_as_on_a_terminal(report, tmp_path: Path) -> None:
+    path = sample(tmp_path, "active")
+    content = bytearray(path.read_bytes())
+    starts = [record.position for record in seglake.open(path)]
+    for number in (3, 8, 13):
+        content[starts[number] + 10 : starts[number] + 20] = b"\xee" * 10
+    path.write_bytes(content)
+    tree, _ = report(path)
+    [lost] = re.findall(r"Lost: (.*?)\. Not", " ".join(here("verify", path).out.split()))
+    assert lost in tree.text
+    assert len([own for own in tree.all("details") if own.get("class") == "damage"]) == 1
+
+
 def test_a_file_that_cannot_be_read_is_in_the_page_with_its_error(report, tmp_path: Path) -> None:
     tree, _ = report(tmp_path / "none.active", status=2)
     assert "none.active" in tree.text

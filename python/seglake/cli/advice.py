@@ -189,7 +189,7 @@ def blocks(diagnoses: Sequence[Diagnosis]) -> list[Block]:
 def _merged(causes: Sequence[Diagnosis]) -> Diagnosis:
     first, last = causes[0], causes[-1]
     repairs = [repair for each in causes for repair in each.repairs]
-    spans = [span for each in causes for span in each.ranges]
+    spans = sorted({span for each in causes for span in each.ranges})
     return first._replace(end=last.end, after=last.after, repairs=repairs, ranges=spans)
 
 

@@ -11,7 +11,7 @@ from ..advice import Advice, shell_word, titled
 from ..render import count, exact_size
 from .content import Alike
 from .fields import Parsed
-from .gather import DAMAGED, Damage, Near, Seen
+from .gather import DAMAGED, MOST_RANGES, Damage, Near, Seen
 from .hexdump import dump
 from .markup import Html, data, data_bytes, element, join
 from .minimap import Map, boundary, figure
@@ -84,7 +84,10 @@ def entry(
         None if advice is None or is_first else advised(advice),
         None if advice is None or is_candidate else candidate(advice),
         _consequences(own),
-        *(_bit(own, repair, values=values) for repair in (own.diagnosis.repairs if own.diagnosis else ())),
+        *(
+            _bit(own, repair, values=values)
+            for repair in (own.diagnosis.repairs[:MOST_RANGES] if own.diagnosis else ())
+        ),
         _zoom(seen, own, identifier),
         element("h4", "Records around it"),
         element("p", f"not read: {seen.unread}") if seen.unread else _records(own, values=values),

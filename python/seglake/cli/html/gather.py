@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from seglake._text import error_text
 
 from .. import options
+from ..advice import blocks
 from ..inputs import Input
 from . import content
 from .content import Alike, Cells
@@ -81,7 +82,7 @@ class Damage:
 
     spans: list[Span]
     diagnosis: Diagnosis | None
-    consequences: list[Diagnosis] = field(default_factory=list["Diagnosis"])
+    consequences: Sequence[Diagnosis] = ()
     before: deque[Near] = field(default_factory=lambda: deque[Near](maxlen=_MOST_NEAR))
     after: list[Near] = field(default_factory=list[Near])
     units: list[tuple[str, list[Parsed]]] = field(default_factory=list[tuple[str, list[Parsed]]])
@@ -204,30 +205,11 @@ def _without_tenants(own: Diagnosis) -> Diagnosis:
     return own._replace(before=before, after=after)
 
 
-def _ranges(own: Diagnosis) -> list[Span]:
-    return own.ranges
-
-
 def _damages(report: Report) -> list[Damage]:
     """The entries: what one cause explains is one, and what follows from another is below that."""
     if not report.diagnoses:
         return [Damage([span], None) for span in report.damage[:MOST_RANGES]]
-    found: list[Damage] = []
-    consequences = [own for own in report.diagnoses if own.reason == "consequence"]
-    for own in report.diagnoses[:MOST_RANGES]:
-        last = found[-1] if found else None
-        if own.reason == "consequence" and len(consequences) < len(report.diagnoses):
-            continue
-        said = (own.reason, own.evidence, own.repairs)
-        if last and last.diagnosis and said == (last.diagnosis.reason, last.diagnosis.evidence, []):
-            last.spans += [span for span in _ranges(own) if span not in last.spans]
-            last.diagnosis = last.diagnosis._replace(end=max(own.end, last.diagnosis.end), after=own.after)
-        else:
-            found.append(Damage(sorted(_ranges(own)), own))
-    for own in consequences if len(consequences) < len(report.diagnoses) else []:
-        its = next((each for each in found if any(span.start == own.start for span in each.spans)), found[-1])
-        its.consequences.append(own)
-    return found
+    return [Damage(own.cause.ranges, own.cause, own.consequences) for own in blocks(report.diagnoses)[:MOST_RANGES]]
 
 
 def _read_records(file: Input, report: Report, how: dict[str, Any], damages: Sequence[Damage]) -> str:
