@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-Range = tuple[int, int]
-
 
 class Step(StrEnum):
     """The form of the next step: of the command, or that there is none because only another copy helps."""
@@ -67,8 +65,8 @@ class Case:
     """A broken file as whoever is on call finds it, and the truth about it.
 
     `how` says how it is made. `file` is its name in a folder of its own, or "" where the folder is a log. `files` are
-    all files of the folder. `reasons` and `steps` are what is right: several where two are the same thing. `damage`
-    are the damaged ranges, as far as there are any in the file; `sound` is the file as it was. `key` is its secret.
+    all files of the folder. `reasons` and `steps` are what is right: several where two are the same thing. `sound` is
+    the file as it was. `key` is its secret.
     """
 
     name: str
@@ -78,7 +76,6 @@ class Case:
     files: Mapping[str, bytes]
     reasons: frozenset[str]
     steps: frozenset[Step]
-    damage: tuple[Range, ...] = ()
     sound: bytes | None = field(default=None, repr=False)
     key: bytes | None = field(default=None, repr=False)
 

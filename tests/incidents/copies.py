@@ -56,8 +56,7 @@ def truncated() -> Iterator[Case]:
         data = sample.data[:end]
         # Of an index alone nothing is sound.
         steps = AGAIN if name.endswith(("in-index", "in-contents")) else KEPT
-        damage = [(end, len(sample))]
-        yield own(f"truncated-{name}", how=how, sample=sample, data=data, reasons=reasons, steps=steps, damage=damage)
+        yield own(f"truncated-{name}", how=how, sample=sample, data=data, reasons=reasons, steps=steps)
     for name, sample, end in (
         ("sealed", s, STRIPE * 7),
         ("tenant", t, STRIPE * 4),
@@ -70,7 +69,6 @@ def truncated() -> Iterator[Case]:
             sample=sample,
             data=zeroed(sample.data, end),
             reasons="zeroed_tail",
-            damage=[(end, len(sample))],
         )
     gone = partial(staged, incident="part missing", reasons="missing_bytes", steps=KEPT)
     for name, sample, start, size in (
@@ -126,7 +124,6 @@ def concatenated() -> Iterator[Case]:
 def joined(name: str, *parts: Sample, reasons: str | Iterable[str]) -> Case:
     """The case of files one after the other."""
     data = b"".join(part.data for part in parts)
-    is_seen = reasons != NOT_SEEN
     return staged(
         name,
         "concatenated",
@@ -134,8 +131,7 @@ def joined(name: str, *parts: Sample, reasons: str | Iterable[str]) -> Case:
         parts[0],
         data,
         reasons,
-        Step.EXTRACT if is_seen else Step.RESTORE,
-        damage=[(len(parts[0]), len(data))] if is_seen else [],
+        Step.RESTORE if reasons == NOT_SEEN else Step.EXTRACT,
         sound=False,
     )
 
@@ -159,7 +155,6 @@ def duplicated() -> Iterator[Case]:
             how=f"{size} bytes come twice",
             sample=sample,
             data=repeated(sample.data, at, size),
-            damage=[(at + size, at + 2 * size)],
         )
     end = len(active(1980))
     yield own(
@@ -169,7 +164,6 @@ def duplicated() -> Iterator[Case]:
         data=a.data + a.data[end:],
         reasons=("duplicated_records", "repeated_block"),
         steps=(*UNDONE, Step.RECOVER),
-        damage=[(len(a), 2 * len(a) - end)],
     )
     extra = partial(staged, incident="bytes inserted", reasons="inserted_bytes", steps=UNDONE)
     noise, mark = Random(2).randbytes(PAGE), b"\xef\xbb\xbf"
@@ -193,7 +187,6 @@ def duplicated() -> Iterator[Case]:
             sample=sample,
             data=inserted(sample.data, at, what),
             reasons=reasons,
-            damage=[(at, at + len(what))],
         )
 
 

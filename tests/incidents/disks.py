@@ -7,7 +7,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from .case import NOT_SEEN, Case, Range, Step
+from .case import NOT_SEEN, Case, Step
 from .harm import PAGE, SECTOR, STRIPE, flipped, overwritten, swapped, zeroed
 from .samples import LAST_MONTH, Sample, active, chunked, ledger, oplog, protected, sealed, tenant, tfrecord
 from .stage import AGAIN, KEPT, staged
@@ -43,7 +43,6 @@ def torn_preallocated() -> Iterator[Case]:
         sample=whole,
         data=zeroed(whole.data, cut),
         reasons="interrupted_write",
-        damage=[(cut, used)],
     )
     yield torn(
         "torn-preallocated-out-of-order",
@@ -52,7 +51,6 @@ def torn_preallocated() -> Iterator[Case]:
         data=zeroed(whole.data, cut, cut + PAGE),
         reasons=("interrupted_write", "zeroed_sector"),
         steps=KEPT,
-        damage=[(cut, cut + PAGE)],
     )
     whole = active(1000, preallocate=1 << 20, attached=900)
     used = len(whole.data.rstrip(b"\0"))
@@ -63,7 +61,6 @@ def torn_preallocated() -> Iterator[Case]:
         sample=whole,
         data=zeroed(whole.data, cut),
         reasons="interrupted_write",
-        damage=[(cut, used)],
     )
 
 
@@ -97,7 +94,6 @@ def flipped_bits() -> Iterator[Case]:
         flipped(flipped(small.data, two[0], 1), two[1], 6),
         "flipped_bit",
         Step.PATCH,
-        damage=[(at, at + 1) for at in two],
     )
     for name, own in (
         ("oplog", oplog(1500)),
@@ -115,7 +111,6 @@ def flipped_bits() -> Iterator[Case]:
         flipped(small.data, 200_000, 4),
         "restorable",
         Step.REPAIR,
-        damage=[(200_000, 200_001)],
         beside={"orders.active.par": protected(small)},
     )
 
@@ -145,7 +140,6 @@ def misdirected() -> Iterator[Case]:
         swapped(a.data, PAGE * 60, PAGE * 64, PAGE),
         "moved_sector",
         KEPT,
-        damage=[(PAGE * 60, PAGE * 61), (PAGE * 64, PAGE * 65)],
     )
     noise = Random(1).randbytes(STRIPE)
     text = b"".join(b"GET /orders/%d HTTP/1.1 200 %d\n" % (n, n * 7 % 9000) for n in range(400))
@@ -191,7 +185,6 @@ def stale() -> Iterator[Case]:
         whole.data[:end] + earlier.data[end : end + STRIPE],
         "stale_data",
         KEPT,
-        damage=[(end, end + STRIPE)],
     )
 
 
@@ -235,7 +228,7 @@ def zeroed_ranges() -> Iterator[Case]:
 KINDS = (torn_writes, torn_preallocated, flipped_bits, misdirected, stale, zeroed_ranges)
 
 
-def _units(sample: Sample) -> list[Range]:
+def _units(sample: Sample) -> list[tuple[int, int]]:
     """Where the records, chunks or blocks are."""
     return [own[:2] for own in ledger(sample) if own[2] in ("record", "chunk", "block")]
 
@@ -268,15 +261,14 @@ def _flip(
     steps: Step = Step.PATCH,
 ) -> Case:
     data = flipped(sample.data, at, bit)
-    return staged(name, "flipped bit", how, sample, data, reasons, steps, damage=[(at, at + 1)])
+    return staged(name, "flipped bit", how, sample, data, reasons, steps)
 
 
 def _cut(name: str, sample: Sample, *, missing: int, **said: Any) -> Case:
     end = len(sample) - missing
     how = f"the last append is cut off {missing} bytes before its end"
-    return staged(name, how=how, sample=sample, data=sample.data[:end], damage=[(end, len(sample))], **said)
+    return staged(name, how=how, sample=sample, data=sample.data[:end], **said)
 
 
 def _overwritten(name: str, *, incident: str, how: str, sample: Sample, at: int, what: bytes, **truth: Any) -> Case:
-    data, damage = overwritten(sample.data, at, what), [(at, at + len(what))]
-    return staged(name, incident, how, sample, data, damage=damage, **{"steps": KEPT, **truth})
+    return staged(name, incident, how, sample, overwritten(sample.data, at, what), **{"steps": KEPT, **truth})

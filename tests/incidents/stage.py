@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .case import Case, Range, Step
+from .case import Case, Step
 from .samples import Sample
 
 AGAIN = (Step.RESTORE, Step.LOOK)
@@ -22,7 +22,6 @@ def staged(
     reasons: str | Iterable[str],
     steps: Step | Iterable[Step],
     *,
-    damage: Iterable[Range] = (),
     sound: bool = True,
     file: str = "",
     beside: dict[str, bytes] | None = None,
@@ -44,7 +43,6 @@ def staged(
         {own: data, **(index if beside is None else beside)},
         frozenset([reasons] if isinstance(reasons, str) else reasons),
         frozenset([steps] if isinstance(steps, Step) else steps),
-        tuple(damage),
         sample.data if sound else None,
         key,
     )
