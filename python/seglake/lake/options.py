@@ -97,7 +97,7 @@ class IngestOptions:
         """Returns what `seglake.open` and others take for files of a format; None is that of the run, or unknown."""
         format = format or self.format
         if format is None:
-            return {"options": {"dialect": self.format_options.dialect, **dict(self.format_options.limits)}}
+            return {"options": {**self.format_options.telling(), **dict(self.format_options.limits)}}
         return {**self.format_options.arguments(format, record_bytes=self.record_bytes), "format": format}
 
 

@@ -234,7 +234,7 @@ class _GroupReading:
         if file.segment is not None:  # it says itself which format it has by now
             return file.segment.format
         how: dict[str, Any] = {
-            "options": {"dialect": options.format_options.dialect},
+            "options": options.format_options.telling(),
             "key": options.key_files,
             "storage_options": options.storage_options,
         }

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, cast
 import pyarrow as pa
 
 import seglake
-from seglake._types import DialectName
+from seglake._types import DialectName, OpenOptions
 
 __all__ = [
     "LOCATION_COLUMNS",
@@ -43,6 +43,10 @@ class FormatOptions:
     dialect: DialectName | None = None
     index: bool | None = None
     limits: tuple[tuple[str, int], ...] = ()
+
+    def telling(self) -> OpenOptions:
+        """Returns those that tell a format: the `options` of files whose format is not known."""
+        return {"dialect": self.dialect}
 
     def arguments(self, format: str, *, record_bytes: int | None = None) -> dict[str, Any]:
         """Returns those that are given and concern a format, as keyword arguments for `seglake.open`.

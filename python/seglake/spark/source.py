@@ -217,7 +217,7 @@ def _with_formats(files: Sequence[SegmentFile], options: ReadOptions) -> tuple[s
             there is no other file.
         OSError: a file cannot be read, likewise.
     """
-    together = Together({"dialect": options.format_options.dialect}, partial(_identities, files, options))
+    together = Together(options.format_options.telling(), partial(_identities, files, options))
     slices: list[Slice] = []
     failed: Exception | None = None
     for file, format in zip(files, _of_each(files, partial(_format_of, options=options)), strict=True):
@@ -240,7 +240,7 @@ def _identities(files: Sequence[SegmentFile], options: ReadOptions) -> dict[str,
     Raises:
         seglake.FormatError: there is none. The executors may have another key, in their environment.
     """
-    own = {"options": {"dialect": options.format_options.dialect}, "key": options.read_key, "sidecar": options.sidecar}
+    own = {"options": options.format_options.telling(), "key": options.read_key, "sidecar": options.sidecar}
     found = _of_each(files, partial(identity_of, source=options.stores.source, **own))
     identities = {file.path: identity for file, identity in zip(files, found, strict=True)}
     if not any(identities.values()):
@@ -305,7 +305,7 @@ def _detect(file: SegmentFile, options: ReadOptions) -> str:
     if file.segment is not None:
         return file.segment.format
     # The structure tells the format too, without the key.
-    own: Any = {"options": {"dialect": options.format_options.dialect}, "key": options.driver_key}
+    own: Any = {"options": options.format_options.telling(), "key": options.driver_key}
     found = seglake.detect(options.stores.source(file), **own)
     if found.format is None:
         if options.sidecar is not None:

@@ -449,7 +449,7 @@ def _others(path: str, end: Position, options: ReadOptions, format: str) -> Iter
                 == end.identity
             ):
                 found = seglake.detect(
-                    options.stores.now(file.path), key=own["key"], options={"dialect": options.format_options.dialect}
+                    options.stores.now(file.path), key=own["key"], options=options.format_options.telling()
                 ).format
                 yield file.path, found or end.format
         except (OSError, seglake.SeglakeError):
