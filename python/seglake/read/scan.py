@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn, TypeAlias, TypeVar, cast
 
@@ -250,6 +251,10 @@ class _Files:
             return False
         return sum(file.size for file in self.found) < SMALL_BYTES * len(self.found)
 
+    def identities(self, **arguments: Any) -> dict[str, str | None]:
+        """Returns the `identity_of` each file, by their paths."""
+        return {file.path: identity_of(file, self.source, **arguments) for file in self.found}
+
     def source(self, file: SegmentFile) -> str | RemoteFile | ListedSegment:
         """Returns what `open` takes for a file: its path, the open file if it is elsewhere, or the segment of a log."""
         if file.segment is not None:
@@ -284,8 +289,7 @@ class Scan:
         # What no other file may differ in. Active and sealed segments have the same columns.
         chosen = next((file for file in files.found if file.segment is None), files.found[0])
         own = {name: arguments[name] for name in ("options", "key")}
-        identities = lambda: {file.path: identity_of(file, files.source, **own) for file in files.found}  # noqa: E731
-        self._together = Together(arguments["options"], identities)
+        self._together = Together(arguments["options"], partial(files.identities, **own))
         with self._opened(chosen) as first:
             self._format = first.format
             schema = first.schema

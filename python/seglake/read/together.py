@@ -27,17 +27,20 @@ class Together:
             of two formats.
 
     Attributes:
-        format: the format of that file; of segments of logs alone that of the first; None without any.
         formats: all formats, by their names.
     """
 
     def __init__(self, options: OpenOptions | None, identities: Callable[[], Mapping[str, str | None]]) -> None:
-        self.format: str | None = None
         self.formats: Formats = formats(options=options)
         self._identities = identities
-        self._first: SegmentFile | None = None
+        self._first: tuple[SegmentFile, str] | None = None
         self._alike: frozenset[str] | None = None
         self._looking = Lock()
+
+    @property
+    def format(self) -> str | None:
+        """The format of that file; of segments of logs alone that of the first; None without any."""
+        return self._first and self._first[1]
 
     def add(self, file: SegmentFile, format: str) -> None:
         """Adds a file. Once there is one that is no segment of a log, any thread may.
@@ -46,21 +49,19 @@ class Together:
             FormatError: its columns are others, or it is of another format and begins with the same record as another
                 file: it is probably that one, sealed.
         """
-        if self._first is None or self.format is None:
-            self._first, self.format = file, format
-        elif format != self.format and (
-            self.formats[format].columns != self.formats[self.format].columns
-            or (file.segment is None and self._first.segment is None and file.path in self._begin_alike())
+        first, expected = self._first or (file, format)
+        if format != expected and (
+            self.formats[format].columns != self.formats[expected].columns
+            or (file.segment is None and first.segment is None and file.path in self._begin_alike())
         ):
             raise FormatError(
-                f"is {format}, while {printable_path(self._first.path)} is {self.format}: files are read together if "
-                "they are of one format, or active and sealed segments of which none begins as another one, as a copy "
-                "does",
+                f"is {format}, while {printable_path(first.path)} is {expected}: files are read together if they "
+                "are of one format, or active and sealed segments of which none begins as another one, as a copy does",
                 path=file.path,
                 next="choose the files with `glob`",
             )
-        elif file.segment is None and self._first.segment is not None:
-            self._first, self.format = file, format
+        if self._first is None or (file.segment is None and first.segment is not None):
+            self._first = file, format
 
     def _begin_alike(self) -> frozenset[str]:
         """Returns the paths of files with the first record of another one."""
