@@ -3,3 +3,8 @@
 `python -m tests.incidents` stages each case, asks `verify`, does what it advises on a copy, and prints a table. Causes
 are compared by their identifier, advice by the form of its command, and nothing by the words around them.
 """
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1] / "python"))

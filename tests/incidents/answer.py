@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import io
-import json
 import re
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seglake.cli import main
+from cli_process import here
 
 from .case import NOT_SEEN
 
@@ -54,27 +51,17 @@ class Answer:
 def ask(path: Path) -> Answer:
     """Ask `verify` about a file, or about the folder of a log."""
     # A name may begin like an option.
-    status, out, complaints = run("verify", "--", path)
-    report = _weightiest([json.loads(line) for line in run("verify", "--json", "--", path)[1].splitlines()])
+    shown = here("verify", "--", path)
+    report = _weightiest(here("verify", "--json", "--", path).json_lines())
     diagnoses = tuple(report.get("diagnoses", ()))
-    causes = list(dict.fromkeys(own["reason"] for own in diagnoses if own["reason"] != _FOLLOWS))
-    first = next((own for own in diagnoses if own["reason"] != _FOLLOWS), None)
-    reason, certainty = (first["reason"], first["certainty"]) if first else (_beside(report), None)
-    text = out + complaints
-    return Answer(reason, certainty, tuple(causes[1:]), advised(report, text), diagnoses, text, status)
-
-
-def run(*arguments: str | Path) -> tuple[int, str, str]:
-    """Run `seglake` in this process; returns the exit status, what it prints, and its complaints."""
-    printed, complained = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
-    with redirect_stdout(printed), redirect_stderr(complained):
-        status = main([str(word) for word in arguments])
-    return status, _written(printed), _written(complained)
-
-
-def _written(stream: io.TextIOWrapper) -> str:
-    stream.seek(0)
-    return stream.read()
+    causes = [own for own in diagnoses if own["reason"] != _FOLLOWS]
+    others = tuple(dict.fromkeys(own["reason"] for own in causes))[1:]
+    text = shown.out + shown.err
+    if causes:
+        reason, certainty, command = (causes[0][name] for name in ("reason", "certainty", "command"))
+    else:
+        reason, certainty, command = _beside(report), None, _advised(text)
+    return Answer(reason, certainty, others, command, diagnoses, text, shown.status)
 
 
 def _weightiest(reports: list[dict[str, Any]]) -> dict[str, Any]:
@@ -94,10 +81,7 @@ def _beside(report: dict[str, Any]) -> str:
     return report["reason"] or NOT_SEEN
 
 
-def advised(report: dict[str, Any], text: str) -> str | None:
-    """The command that is advised first: of a cause of damage, or else of what is beside the file; None for none."""
-    first = next((own for own in report.get("diagnoses", ()) if own["reason"] != _FOLLOWS), None)
-    if first is not None:
-        return first["command"]
+def _advised(text: str) -> str | None:
+    """The command that is advised first on what is beside the file; None for none."""
     found = re.search(r"^ *(.*seglake (index|log write) .*)$|`(seglake log write)`", text, re.MULTILINE)
     return None if found is None else found[1] or found[3]

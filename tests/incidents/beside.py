@@ -8,7 +8,7 @@ from functools import partial
 from .case import NOT_SEEN, Case, Step
 from .harm import flipped
 from .samples import KEY, LAST_MONTH, active, chunked, ledger, log, of_random_uuids, oplog, sealed
-from .stage import AGAIN, KEPT, staged
+from .stage import AGAIN, KEPT, several, staged
 
 
 def keys() -> Iterator[Case]:
@@ -172,8 +172,7 @@ def in_log(
     name: str, how: str, files: dict[str, bytes], reasons: str | Iterable[str], steps: Step | Iterable[Step]
 ) -> Case:
     """The case of a log."""
-    right = frozenset([reasons] if isinstance(reasons, str) else reasons)
-    return Case(name, "log", how, "", files, right, frozenset([steps] if isinstance(steps, Step) else steps))
+    return Case(name, "log", how, "", files, several(reasons), several(steps))
 
 
 KINDS = (keys, writers, indexes, logs)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import chdir
@@ -12,6 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
+
+from cli_process import pasted
 
 import seglake
 from seglake.cli.failure import Status
@@ -126,15 +125,7 @@ def _followed(case: Case, folder: Path, answer: Answer, place: Path) -> Iterator
         return
     segments = [folder / name for name in ([case.file] if case.file else case.files)]
     before = _records(segments)
-    done = subprocess.run(
-        ["bash", "-c", answer.command],
-        cwd=place,
-        env=os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=_FOLLOWED_S,
-        check=False,
-    )
+    done = pasted(answer.command, place, timeout=_FOLLOWED_S)
     # 1 is that of damage if `recover` met it, or `verify` after it; 127 that there is no such program here.
     said = done.stderr.decode().strip()
     is_of_damage = done.returncode == Status.DAMAGED and (done.stdout or said.startswith("seglake"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
@@ -14,23 +13,20 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import seglake
-
-sys.path.append(str(Path(__file__).parents[1] / "python"))
-
 from active_reference import encode
+from segments import uuid6
+
+import seglake
 
 DAY = datetime(2026, 11, 27, tzinfo=UTC)
 LAST_MONTH = DAY - timedelta(days=30)
 KEY = bytes(range(7, 39))
 """A secret key; files without one are under the public default key."""
 
-_UUID_EPOCH = datetime(1582, 10, 15, tzinfo=UTC)
 _CITIES = ("Zürich", "São Paulo", "Kraków", "Łódź", "北京", "Graz", "Oslo", "Lyon")
 _TYPES = ("order.created", "order.paid", "order.shipped", "cart.updated", "refund.issued")
 _NOTES = ("", "leave at the door", "call\nfirst", "gift: yes")
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-_EXTENSIONS = {"chunked": "chunks"}
 
 
 @dataclass(frozen=True)
@@ -45,8 +41,7 @@ class Event:
     @property
     def uuid(self) -> uuid.UUID:
         """The UUID, version 6, of the event's time and number."""
-        ticks = (self.time - _UUID_EPOCH) // timedelta(microseconds=1) * 10
-        return uuid.UUID(int=(ticks >> 12) << 80 | 6 << 76 | (ticks & 0xFFF) << 64 | 2 << 62 | self.number)
+        return uuid6(self.time, self.number)
 
 
 def events(
@@ -90,7 +85,7 @@ class Sample:
     @property
     def extension(self) -> str:
         """What the name of such a file ends with."""
-        return _EXTENSIONS.get(self.format, self.format)
+        return seglake.formats()[self.format].extension
 
     def __len__(self) -> int:
         return len(self.data)
@@ -183,7 +178,7 @@ def _with_uuid(own: Event) -> dict[str, Any]:
 
 def _made(format: str, rows: Iterator[Mapping[str, Any]], **how: Any) -> Sample:
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"made.{_EXTENSIONS.get(format, format)}"
+        path = Path(folder) / f"made.{seglake.formats()[format].extension}"
         with seglake.create(path, format=format, **how) as writer:
             for fields in rows:
                 writer.write(fields)

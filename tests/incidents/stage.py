@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 from .case import Case, Step
 from .samples import Sample
@@ -11,6 +12,13 @@ AGAIN = (Step.RESTORE, Step.LOOK)
 """Where nothing in the file helps: it is copied again, or looked at."""
 KEPT = (Step.RECOVER, Step.RESTORE)
 """Where bytes are lost: what is sound is written to a new file, or the file is taken from a copy."""
+
+_Word = TypeVar("_Word", bound=str)
+
+
+def several(own: _Word | Iterable[_Word]) -> frozenset[_Word]:
+    """What is right, of one or more."""
+    return frozenset([own] if isinstance(own, str) else own)
 
 
 def staged(
@@ -41,8 +49,8 @@ def staged(
         how,
         own,
         {own: data, **(index if beside is None else beside)},
-        frozenset([reasons] if isinstance(reasons, str) else reasons),
-        frozenset([steps] if isinstance(steps, Step) else steps),
+        several(reasons),
+        several(steps),
         sample.data if sound else None,
         key,
     )

@@ -82,6 +82,20 @@ def seglake(
     return Finished(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
+def pasted(command: str, folder: Path, *, timeout: int = TIMEOUT_S) -> subprocess.CompletedProcess[bytes]:
+    """Runs a command line in bash, with the `seglake` of this Python, for so many seconds at most."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=os.environ | {"PATH": path},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
 def here(*arguments: Argument, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> Finished:
     """Runs `seglake` in this process, with the streams, environment and warnings of a new process.
 

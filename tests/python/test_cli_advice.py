@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from cli_process import here
+from cli_process import here, pasted
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,11 +26,6 @@ NAMES = [
 ]
 
 
-def run(command: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    return subprocess.run(["bash", "-c", command], cwd=folder, env=os.environ | {"PATH": path}, capture_output=True)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_command_can_be_pasted_whatever_the_name(name: str, vectors: Path, tmp_path: Path) -> None:
     content = (vectors / "active" / "flip_message.bin").read_bytes()
@@ -41,7 +35,7 @@ def test_a_command_can_be_pasted_whatever_the_name(name: str, vectors: Path, tmp
     [own] = report.diagnoses
     said = advise(report, own, name)
     assert said.command is not None and said.command.isprintable()
-    done = run(said.command, tmp_path)
+    done = pasted(said.command, tmp_path)
     assert done.returncode == 0, done.stderr
     assert b"sound" in done.stdout
     assert path.read_bytes() == content
@@ -49,7 +43,7 @@ def test_a_command_can_be_pasted_whatever_the_name(name: str, vectors: Path, tmp
     assert seglake.verify(new, format="active").ok
     # What is there already is not written over.
     again = advise(report, own, os.fspath(path)).command
-    assert again is not None and run(again, tmp_path).returncode == 0
+    assert again is not None and pasted(again, tmp_path).returncode == 0
     assert len(list(tmp_path.iterdir())) == 3
 
 

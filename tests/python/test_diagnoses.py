@@ -1,9 +1,7 @@
 """What damage probably comes from: as objects, as JSON, as Arrow, and as text."""
 
 import json
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,7 @@ from uuid import UUID
 
 import pyarrow as pa
 import pytest
-from cli_process import here, on_terminal
+from cli_process import here, on_terminal, pasted
 
 import seglake as library
 from seglake.cli.vocabulary import REASONS
@@ -57,10 +55,7 @@ def advised(out: str) -> str:
 
 
 def do(command: str, folder: Path) -> None:
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    subprocess.run(
-        ["bash", "-c", command], check=True, capture_output=True, cwd=folder, env=os.environ | {"PATH": path}
-    )
+    pasted(command, folder).check_returncode()
 
 
 def log(folder: Path, records: int = 40) -> bytearray:
