@@ -7,7 +7,7 @@ use seglake::format;
 use crate::error::raise;
 use crate::json::hash_of;
 use crate::key::KeyArgument;
-use crate::options::{General, Named};
+use crate::options::Named;
 use crate::read_options::ReadArguments;
 use crate::remote::within;
 use crate::source::given_in;
@@ -122,7 +122,7 @@ pub(crate) fn detect(
     let arguments = ReadArguments {
         key,
         options: options.as_ref(),
-        general: General::ALL,
+        general: true,
         ..ReadArguments::default()
     };
     let (options, ..) = arguments.options(py)?;

@@ -8,7 +8,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use seglake::format::{Column, FORMATS, Format, FormatOption, OptionKind, Options};
 
-use crate::options::{General, Named, Reading};
+use crate::options::{Named, Reading};
 
 /// The formats that there are: a tuple of Formats, in which one is also found by its name.
 ///
@@ -22,7 +22,7 @@ use crate::options::{General, Named, Reading};
 #[pyo3(signature = (*, options=None))]
 pub(crate) fn formats(py: Python<'_>, options: Option<Named>) -> PyResult<Bound<'_, PyAny>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    let options = Reading::new(py, options.as_ref(), General::ALL, None)?.apply(Options::default());
+    let options = Reading::new(py, options.as_ref(), true, None)?.apply(Options::default());
     let formats = FORMATS.iter().map(|format| object(py, format, &options));
     let formats = PyTuple::new(py, formats.collect::<PyResult<Vec<_>>>()?)?;
     CLASS

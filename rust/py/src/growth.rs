@@ -15,7 +15,7 @@ use crate::listed::ListedSegment;
 use crate::names;
 use crate::numbers;
 use crate::open::{bounds, uuids};
-use crate::options::{General, Named};
+use crate::options::Named;
 use crate::parity::{AUTO, SidecarArgument};
 use crate::passes::Passes;
 use crate::position::Position;
@@ -91,7 +91,7 @@ impl ResumeArguments<'_> {
             format: self.format,
             key: self.key,
             options: self.options.as_ref(),
-            general: General::ALL,
+            general: true,
             sidecar: self.sidecar,
             filesystem: within.as_ref(),
             ..ReadArguments::default()
@@ -178,7 +178,7 @@ impl IdentityArguments<'_> {
             format: self.format,
             key: self.key,
             options: self.options.as_ref(),
-            general: General::ALL,
+            general: true,
             sidecar: self.sidecar,
             filesystem: within.as_ref(),
             ..ReadArguments::default()

@@ -12,7 +12,7 @@ use crate::key::{KeyArgument, Origin};
 use crate::keywords::with_keywords;
 use crate::names;
 use crate::numbers;
-use crate::options::{General, Named};
+use crate::options::Named;
 use crate::parity::{AUTO, SidecarArgument};
 use crate::passes::Passes;
 use crate::read_options::{ReadArguments, thread_count};
@@ -108,7 +108,7 @@ impl OpenArguments<'_> {
             format: self.format,
             key: self.key,
             options: self.options.as_ref(),
-            general: General::ALL,
+            general: true,
             mmap: self.memory_map,
             sidecar: self.sidecar,
             filesystem: within.as_ref(),

@@ -48,25 +48,8 @@ pub(crate) fn setting(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Setting>
     }
 }
 
-/// An option of reading that all formats have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum General {
-    /// The largest record that is given out.
-    RecordBytes,
-    /// How many bytes of values a batch has.
-    BatchBytes,
-}
-
-impl General {
-    pub(crate) const ALL: &[Self] = &[Self::RecordBytes, Self::BatchBytes];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::RecordBytes => "record_bytes",
-            Self::BatchBytes => "batch_bytes",
-        }
-    }
-}
+/// The options of reading that all formats have.
+const GENERAL: &[&str] = &["record_bytes", "batch_bytes"];
 
 /// What `options=` of reading says.
 #[derive(Default)]
@@ -81,29 +64,25 @@ pub(crate) struct Reading<'py> {
 }
 
 impl<'py> Reading<'py> {
-    /// What was given, to a function that has these of all formats' options. Raises ValueError for names that are none, or that do
-    /// not concern a format that is named: where it is to be told, they are for the files that they concern.
+    /// What was given, to a function that has those of all formats or not. Raises ValueError for names that are none, or that do not
+    /// concern a format that is named: where it is to be told, they are for the files that they concern.
     pub(crate) fn new(
         py: Python<'py>,
         given: Option<&Named>,
-        general: &[General],
+        general: bool,
         format: Option<&Format>,
     ) -> PyResult<Self> {
         let mut own = Self::default();
         for (name, value) in Named::given(given, py)? {
-            match general.iter().find(|general| general.name() == name) {
-                Some(General::RecordBytes) => own.record_bytes = Some(bytes(&name, &value)?),
-                Some(General::BatchBytes) => own.batch_bytes = Some(bytes(&name, &value)?),
-                None => {
-                    check(&name, general, format)?;
-                    match name.as_str() {
-                        "dialect" => own.dialect = Some(dialect(&value)?),
-                        "index" => own.index = Some(value),
-                        _ => {
-                            let value = setting(&name, &value)?;
-                            own.of_formats.push((name, value));
-                        }
-                    }
+            check(&name, general, format)?;
+            match name.as_str() {
+                "record_bytes" => own.record_bytes = Some(bytes(&name, &value)?),
+                "batch_bytes" => own.batch_bytes = Some(bytes(&name, &value)?),
+                "dialect" => own.dialect = Some(dialect(&value)?),
+                "index" => own.index = Some(value),
+                _ => {
+                    let value = setting(&name, &value)?;
+                    own.of_formats.push((name, value));
                 }
             }
         }
@@ -142,13 +121,14 @@ fn bytes(name: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
 }
 
 /// Refuses a name that no format reads with, or not this one.
-fn check(name: &str, general: &[General], format: Option<&Format>) -> PyResult<()> {
+fn check(name: &str, general: bool, format: Option<&Format>) -> PyResult<()> {
+    let general = if general { GENERAL } else { &[] };
     let reads_with = |format: &Format| of(format).any(|own| own.name == name);
     let is_known = FORMATS.iter().any(|own| reads_with(own));
-    if is_known && format.is_none_or(reads_with) {
+    if general.contains(&name) || (is_known && format.is_none_or(reads_with)) {
         return Ok(());
     }
-    let mut names: Vec<_> = general.iter().map(|own| own.name()).collect();
+    let mut names = general.to_vec();
     match format {
         Some(format) => names.extend(of(format).map(|own| own.name)),
         None => names.extend(FORMATS.iter().flat_map(|own| of(own)).map(|own| own.name)),

@@ -14,7 +14,7 @@ use crate::error::raise;
 use crate::interrupt::signals;
 use crate::key::{self, KeyArgument, Origin};
 use crate::listed::ListedSegment;
-use crate::options::{General, Named, Reading};
+use crate::options::{Named, Reading};
 use crate::parity::SidecarArgument;
 use crate::source::{Given, given_in};
 
@@ -24,8 +24,8 @@ pub(crate) struct ReadArguments<'a, 'py> {
     pub(crate) format: Option<&'a str>,
     pub(crate) key: Option<KeyArgument>,
     pub(crate) options: Option<&'a Named>,
-    /// Which options of all formats are among them.
-    pub(crate) general: &'a [General],
+    /// Whether those of all formats may be among them.
+    pub(crate) general: bool,
     pub(crate) mmap: bool,
     /// Where the source is, if not on this machine or at a URI.
     pub(crate) filesystem: Option<&'a Bound<'py, PyAny>>,
