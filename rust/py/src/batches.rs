@@ -11,11 +11,11 @@ use seglake::columns;
 use seglake::verbs;
 
 use crate::arrow::{self, Schema};
-use crate::diagnosis::span;
 use crate::error::raise;
 use crate::exclusive::{Exclusive, InUse};
 use crate::passes::{Pass, Shared};
 use crate::report::Report;
+use crate::span::span;
 
 /// The Python module that makes tables and data frames.
 const FRAMES: &str = "seglake.read.frames";

@@ -6,23 +6,12 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 use seglake::format::{RecordId, Scalar};
-use seglake::ledger::{Cause, Kind, Span};
+use seglake::ledger::{Cause, Kind};
 use seglake::parity;
-use seglake::verbs::{Diagnosis, Neighbour, Reason, Repair};
+use seglake::verbs::{Diagnosis, Edit, Neighbour, Reason, Repair};
 
+use crate::span::span;
 use crate::value::scalar_to_python;
-
-/// A `seglake.Span`.
-pub(crate) fn span<'py>(py: Python<'py>, span: &Span) -> PyResult<Bound<'py, PyAny>> {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    let cause = span.cause.map(|cause| cause.as_str());
-    CLASS.import(py, "seglake._types", "Span")?.call1((
-        span.start,
-        span.end,
-        span.kind.as_str(),
-        cause,
-    ))
-}
 
 /// A `seglake.types.Diagnosis`.
 pub(crate) fn object<'py>(py: Python<'py>, own: &Diagnosis) -> PyResult<Bound<'py, PyAny>> {
@@ -46,8 +35,8 @@ pub(crate) fn object<'py>(py: Python<'py>, own: &Diagnosis) -> PyResult<Bound<'p
     let ranges = own.ranges.iter().map(|own| span(py, own));
     fields.set_item("ranges", ranges.collect::<PyResult<Vec<_>>>()?)?;
     let class = EDIT.import(py, "seglake._types", "Edit")?;
-    let edits = own.edits.iter();
-    let edits = edits.map(|own| class.call1((own.start, own.end, own.bytes)));
+    let edit = |own| class.call((), Some(&of_edit(py, own)?));
+    let edits = own.edits.iter().map(edit);
     fields.set_item("edits", edits.collect::<PyResult<Vec<_>>>()?)?;
     fields.set_item("place", (own.place.start, own.place.end))?;
     let class = CLASS.import(py, "seglake._types", "Diagnosis")?;
@@ -68,13 +57,7 @@ pub(crate) fn dict<'py>(py: Python<'py>, own: &Diagnosis) -> PyResult<Bound<'py,
     let ranges = own.ranges.iter();
     let ranges = ranges.map(|own| span(py, own)?.call_method0("_asdict"));
     fields.set_item("ranges", ranges.collect::<PyResult<Vec<_>>>()?)?;
-    let edits = own.edits.iter().map(|own| {
-        let edit = PyDict::new(py);
-        edit.set_item("start", own.start)?;
-        edit.set_item("end", own.end)?;
-        edit.set_item("nbytes", own.bytes)?;
-        Ok(edit)
-    });
+    let edits = own.edits.iter().map(|own| of_edit(py, own));
     fields.set_item("edits", edits.collect::<PyResult<Vec<_>>>()?)?;
     fields.set_item("place", [own.place.start, own.place.end])?;
     Ok(fields)
@@ -164,5 +147,13 @@ fn of_repair<'py>(py: Python<'py>, own: &Repair) -> PyResult<Bound<'py, PyDict>>
     fields.set_item("checks", &*own.checks)?;
     fields.set_item("start", own.start)?;
     fields.set_item("end", own.end)?;
+    Ok(fields)
+}
+
+fn of_edit<'py>(py: Python<'py>, own: &Edit) -> PyResult<Bound<'py, PyDict>> {
+    let fields = PyDict::new(py);
+    fields.set_item("start", own.start)?;
+    fields.set_item("end", own.end)?;
+    fields.set_item("nbytes", own.bytes)?;
     Ok(fields)
 }

@@ -7,10 +7,10 @@ use pyo3::prelude::*;
 use seglake::ledger::Span;
 use seglake::verbs;
 
-use crate::diagnosis::span;
 use crate::error::raise;
 use crate::exclusive::{Exclusive, InUse};
 use crate::passes::Shared;
+use crate::span::span;
 
 /// How many ranges are passed over before Python is asked whether the user wants to stop.
 const RANGES_AT_ONCE: usize = 1 << 16;

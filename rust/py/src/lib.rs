@@ -64,6 +64,7 @@ mod report;
 mod row_hashes;
 mod seal;
 mod source;
+mod span;
 mod tail;
 mod texts;
 mod unclosed;

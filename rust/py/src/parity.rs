@@ -16,6 +16,7 @@ use crate::error::raise;
 use crate::listed::ListedSegment;
 use crate::numbers::wrong_type;
 use crate::source::{Given, given_in, local_path};
+use crate::span::span_of;
 
 /// What stands for the sidecar beside a file, if there is one.
 const BESIDE: &str = "auto";
@@ -128,18 +129,6 @@ impl SidecarArgument {
     }
 }
 
-/// A `seglake.Span`.
-pub(crate) fn span<'py>(
-    py: Python<'py>,
-    range: (u64, u64),
-    kind: &str,
-    cause: Option<&str>,
-) -> PyResult<Bound<'py, PyAny>> {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    let class = CLASS.import(py, "seglake._types", "Span")?;
-    class.call1((range.0, range.1, kind, cause))
-}
-
 type Spans<'py> = Vec<Bound<'py, PyAny>>;
 
 /// The damaged ranges of a file.
@@ -147,7 +136,7 @@ pub(crate) fn file_damage<'py>(py: Python<'py>, report: &parity::Report) -> PyRe
     let damaged = report.file.iter().filter_map(|own| {
         let cause = own.cause?.as_str();
         let range = (own.start, own.end);
-        Some(span(py, range, own.kind.as_str(), Some(cause)))
+        Some(span_of(py, range, own.kind.as_str(), Some(cause)))
     });
     damaged.collect()
 }
@@ -160,7 +149,7 @@ pub(crate) fn sidecar_damage<'py>(
     let damaged = report.sidecar.iter().filter_map(|own| {
         let cause = own.cause?.as_str();
         let range = (own.start, own.end);
-        Some(span(py, range, own.kind.as_str(), Some(cause)))
+        Some(span_of(py, range, own.kind.as_str(), Some(cause)))
     });
     damaged.collect()
 }

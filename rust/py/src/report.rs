@@ -10,11 +10,12 @@ use pyo3::types::{PyCapsule, PyDict, PyType};
 use seglake::columns::{damage, damage_schema};
 
 use crate::arrow::{schema_capsule, stream_capsule};
-use crate::diagnosis::{self, span};
+use crate::diagnosis;
 use crate::error::raise;
 use crate::json::{Reduced, hash_of, reduced, restored, written};
 use crate::parity;
 use crate::passes::about;
+use crate::span::span;
 
 /// What was found in a file, or in the part of it that has been read.
 ///
