@@ -90,11 +90,11 @@ def ingest(
         (('active',), 2, 6)
     """
     check_names(options)
-    thread_count(threads)
+    count = thread_count(threads)
     require(("pyarrow", "msgspec", "numpy"), "'seglake[lake]'")
     from .engine import thread_engine
 
-    return run(lambda: thread_engine(threads), sources, destination, options, progress)
+    return run(lambda: thread_engine(count), sources, destination, options, progress)
 
 
 def run(

@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from seglake._text import printable_path
-from seglake._threads import thread_count
 
 from .progress import Progress
 from .result import IngestError, can_pass
@@ -53,9 +52,9 @@ StartEngine: TypeAlias = Callable[[], AbstractContextManager[Engine]]
 
 
 @contextmanager
-def thread_engine(threads: int | None) -> Generator[_ThreadEngine]:
-    """Makes an engine of threads; None takes one for each core, 8 at most."""
-    yield _ThreadEngine(thread_count(threads))
+def thread_engine(threads: int) -> Generator[_ThreadEngine]:
+    """Makes an engine of so many threads."""
+    yield _ThreadEngine(threads)
 
 
 class _ThreadEngine:
