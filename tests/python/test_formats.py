@@ -524,9 +524,12 @@ def test_options_of_formats_are_within_their_bounds(tmp_path: Path, name: str) -
             seglake.create(tmp_path / "new", format=name, if_exists=name_)
     with pytest.raises(ValueError, match="nonsense does not concern"):
         seglake.create(tmp_path / "new", format=name, options={"nonsense": 1})
-    for argument in ("key", "if_exists"):
+    for argument in CREATES:
         with pytest.raises(ValueError, match=f"{argument} is an argument of its own"):
             seglake.create(tmp_path / "new", format=name, options={argument: "append"})
+    for argument in CREATES - {"key"}:
+        with pytest.raises(ValueError, match=f"{argument} is an argument of its own, of `create`"):
+            seglake.convert(b"", tmp_path / "new", to=name, options={argument: True})
     with pytest.raises(ValueError, match='there is no option "nonsense" here: there are record_bytes, batch_bytes'):
         seglake.open(b"", format=name, options={"nonsense": 1})
     with pytest.raises(ValueError, match="record_bytes is at least 1"):

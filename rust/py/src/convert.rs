@@ -65,7 +65,8 @@ impl ConvertArguments<'_> {
             Some(name) => by_name(name).map_err(|error| raise(py, error))?,
             None => by_extension(destination.as_ref(), "to")?,
         };
-        let write = WriteArguments::new(py, self.options.as_ref())?.options(py, to)?;
+        let not_new = ["if_exists", "zero_torn_tail"];
+        let write = WriteArguments::new(py, self.options.as_ref(), &not_new)?.options(py, to)?;
         let set = set_values(
             self.set.as_ref().map(|own| own.bind(py)),
             to,

@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use seglake::OrBug;
-use seglake::format::{Dialect, FORMATS, Format, IfExists, OptionKind, Setting, WriteOptions};
+use seglake::format::{Dialect, Format, IfExists, Setting, WriteOptions};
 
 use crate::error::raise;
 use crate::interrupt::signals;
@@ -20,22 +20,22 @@ pub(crate) struct WriteArguments {
 }
 
 impl WriteArguments {
-    /// What `options=` says.
-    pub(crate) fn new(py: Python<'_>, given: Option<&Named>) -> PyResult<Self> {
-        let mut arguments = Self::default();
+    /// What `options=` says, but for `arguments`: options of formats that are arguments of `create`. They raise ValueError.
+    pub(crate) fn new(py: Python<'_>, given: Option<&Named>, arguments: &[&str]) -> PyResult<Self> {
+        let mut own = Self::default();
         for (name, value) in Named::given(given, py)? {
             match name.as_str() {
-                "key" => arguments.key = value.extract()?,
-                "dialect" => arguments.dialect = Some(dialect(&value)?),
-                _ if is_argument(&name) => {
+                name if arguments.contains(&name) => {
                     return Err(PyValueError::new_err(format!(
-                        "{name} is an argument of its own"
+                        "{name} is an argument of its own, of `create`"
                     )));
                 }
-                _ => arguments.set(&name, setting(&name, &value)?),
+                "key" => own.key = value.extract()?,
+                "dialect" => own.dialect = Some(dialect(&value)?),
+                name => own.set(name, setting(name, &value)?),
             }
         }
-        Ok(arguments)
+        Ok(own)
     }
 
     pub(crate) fn set(&mut self, name: &str, value: Setting) {
@@ -61,10 +61,4 @@ impl WriteArguments {
         options.check(format).map_err(core)?;
         Ok(options)
     }
-}
-
-/// Whether an option of a format is an argument of the functions that write.
-fn is_argument(name: &str) -> bool {
-    let mut declared = FORMATS.iter().flat_map(|format| format.create_options);
-    declared.any(|own| own.name == name && matches!(own.kind, OptionKind::Name(_)))
 }

@@ -73,10 +73,8 @@ impl CreateArguments<'_> {
                 Some(name) => by_name(name).map_err(core)?,
                 None => by_extension(path.as_ref(), "format")?,
             };
-            let mut arguments = WriteArguments::new(py, self.options.as_ref())?;
-            if arguments.key.is_some() {
-                return Err(PyValueError::new_err("key is an argument of its own"));
-            }
+            let own = ["key", "if_exists", "zero_torn_tail"];
+            let mut arguments = WriteArguments::new(py, self.options.as_ref(), &own)?;
             arguments.key = self.key;
             arguments.if_exists = self.if_exists.parse::<IfExists>().map_err(core)?;
             if self.zero_torn_tail {
