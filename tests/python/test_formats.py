@@ -532,8 +532,13 @@ def test_options_of_formats_are_within_their_bounds(tmp_path: Path, name: str) -
             seglake.convert(b"", tmp_path / "new", to=name, options={argument: True})
     with pytest.raises(ValueError, match='there is no option "nonsense" here: there are record_bytes, batch_bytes'):
         seglake.open(b"", format=name, options={"nonsense": 1})
-    with pytest.raises(ValueError, match="record_bytes is at least 1"):
-        seglake.open(b"", format=name, options={"record_bytes": 0})
+    limits: dict[Any, Any] = {each.name: each.minimum for each in own.open_options.values() if each.kind == "bytes"}
+    for limit, least in {"record_bytes": 1, "batch_bytes": 1, **limits}.items():
+        for format in (name, None):
+            with pytest.raises(ValueError, match=f"{limit} is {least - 1}: expected at least {least}, in bytes"):
+                seglake.open(b"", format=format, options={limit: least - 1})
+            with pytest.raises(ValueError, match=f"{limit} is true or false: expected a number"):
+                seglake.open(b"", format=format, options={limit: True})
     with pytest.raises(ValueError, match='there is no option "record_bytes" here'):
         seglake.verify(b"", format=name, options={"record_bytes": 1})
     assert list(tmp_path.iterdir()) == []

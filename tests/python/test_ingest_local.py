@@ -251,6 +251,7 @@ def test_a_full_disk(small_disk: Path, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         ({"threads": 0}, "threads is 0: it is at least 1"),
+        ({"options": {"lookup_table_bytes": -1}}, "lookup_table_bytes is -1: expected at least 0, in bytes"),
     ],
 )
 def test_wrong_arguments(tmp_path: Path, arguments: dict[str, Any], message: str) -> None:

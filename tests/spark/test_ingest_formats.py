@@ -217,8 +217,8 @@ def test_another_dialect_with_other_columns_is_refused(spark: SparkSession, tmp_
     [
         (
             {"options": {"dialect": "draft-2"}},
-            IngestError,
-            "there is no dialect 'draft-2': it is one of draft, draft-1.1, autobase",
+            ValueError,
+            'dialect is "draft-2": expected one of draft, draft-1.1, autobase',
         ),
         ({"format": "active", "options": {"dialect": "draft"}}, IngestError, "dialect does not concern active files"),
         (
@@ -227,7 +227,8 @@ def test_another_dialect_with_other_columns_is_refused(spark: SparkSession, tmp_
             "chunk_bytes does not concern oplog files",
         ),
         ({"options": {"record_bytes": 0}}, ValueError, "record_bytes is 0: expected at least 1"),
-        ({"options": {"chunk_bytes": -1}}, ValueError, "chunk_bytes is -1: expected at least 1"),
+        ({"options": {"chunk_bytes": -1}}, ValueError, "chunk_bytes is -1: expected at least 0, in bytes"),
+        ({"options": {"record_bytes": "5"}}, TypeError, "record_bytes must be an int or a bool, not str"),
         (
             {"options": {"batch_bytes": 5}},
             ValueError,

@@ -80,7 +80,7 @@ def ingest(
         IngestError: it could not start, or had to stop; nothing of it is visible then, unless the message says so.
             Among the reasons: a source is missing, `destination` is below a source, its tables have other columns, an
             argument does not concern `format`, the key is wrong for every segment, a task failed, or the disk is full.
-        ValueError: a number is not positive.
+        ValueError, TypeError: an argument cannot have this value.
         OSError: `destination` cannot be written to.
 
     Example:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Unpack, cast, get_args
 
 import seglake
-from seglake._types import DialectName
+from seglake._types import DialectName, OpenOptions
 from seglake.read.formats import FormatOptions, column_names, limit_options
 
 from .result import IngestArguments, IngestError, OnDamage, OnWrongKey, TableFormat, can_pass
@@ -47,12 +47,16 @@ class IngestOptions:
         """Checks them.
 
         Raises:
-            ValueError: one has no such value.
+            ValueError, TypeError: one has no such value.
             IngestError: they do not fit each other, or the key cannot be read.
         """
         given: dict[str, Any] = {**arguments}
         key, options = (given.pop(name, None) for name in ("key", "options"))
-        own: dict[str, Any] = dict(options or {})
+        own: dict[str, Any] = {name: value for name, value in (options or {}).items() if value is not None}
+        known = ["record_bytes", "dialect", *limit_options()]
+        if unknown := [name for name in own if name not in known]:
+            raise ValueError(f"there is no option {unknown[0]!r} here: there are {', '.join(known)}")
+        seglake.formats(options=cast("OpenOptions", own))  # refuses values that they do not take
         dialect, record_bytes = (own.pop(name, None) for name in ("dialect", "record_bytes"))
         if (sidecar := given.get("sidecar")) not in (None, "auto"):
             given["sidecar"] = str(Path(sidecar).absolute())
@@ -71,18 +75,8 @@ class IngestOptions:
                 raise ValueError(f"{name} is one of {', '.join(values)}, not {value!r}")
         if self.table != "iceberg" and self.catalog is not None:
             raise ValueError(f"`catalog` is for tables of Iceberg, and `table` is {self.table}")
-        limits = dict(self.format_options.limits)
-        sizes = {"target_file_size": self.target_file_size, "record_bytes": self.record_bytes, **limits}
-        for name, number in sizes.items():
-            if number is not None and number < 1:
-                raise ValueError(f"{name} is {number}: expected at least 1")
-        unknown = [name for name in limits if name not in limit_options()]
-        if unknown:
-            known = ", ".join(["record_bytes", "dialect", *limit_options()])
-            raise ValueError(f"there is no option {unknown[0]!r} here: there are {known}")
-        dialect, dialects = self.format_options.dialect, get_args(DialectName)
-        if dialect is not None and dialect not in dialects:
-            raise IngestError(f"there is no dialect {dialect!r}: it is one of {', '.join(dialects)}")
+        if self.target_file_size < 1:
+            raise ValueError(f"target_file_size is {self.target_file_size}: expected at least 1")
         _check_format(self.format, self.format_options)
         try:
             seglake.detect(b"", key=self.key_files)

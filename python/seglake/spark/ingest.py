@@ -51,7 +51,7 @@ def ingest(
             Among the reasons: a source is missing, `destination` is below a source, its tables have other columns, an
             argument does not concern `format`, the key is wrong for every segment, Java cannot be started, or the job
             failed.
-        ValueError: a number of bytes is not positive.
+        ValueError, TypeError: an argument cannot have this value.
         OSError: `destination` cannot be written to.
     """
     check_names(options)

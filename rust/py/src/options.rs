@@ -1,8 +1,9 @@
 //! Options by name: `options=` of reading and of writing.
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
+use seglake::columns::Limits;
 use seglake::format::{Dialect, FORMATS, Format, FormatOption, OptionKind, Options, Setting};
 
 use crate::error::raise;
@@ -49,7 +50,20 @@ pub(crate) fn setting(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Setting>
 }
 
 /// The options of reading that all formats have.
-const GENERAL: &[&str] = &["record_bytes", "batch_bytes"];
+static GENERAL: [FormatOption; 2] = [
+    FormatOption::bytes(
+        "record_bytes",
+        Options::RECORD_BYTES,
+        [1, u64::MAX],
+        "the largest record that is given out",
+    ),
+    FormatOption::bytes(
+        "batch_bytes",
+        Limits::BYTES as u64,
+        [1, u64::MAX],
+        "how many bytes of values a batch has",
+    ),
+];
 
 /// What `options=` of reading says.
 #[derive(Default)]
@@ -65,7 +79,8 @@ pub(crate) struct Reading<'py> {
 
 impl<'py> Reading<'py> {
     /// What was given, to a function that has those of all formats or not. Raises ValueError for names that are none, or that do not
-    /// concern a format that is named: where it is to be told, they are for the files that they concern.
+    /// concern a format that is named: where it is to be told, they are for the files that they concern. Also for values that the options
+    /// do not take.
     pub(crate) fn new(
         py: Python<'py>,
         given: Option<&Named>,
@@ -74,15 +89,22 @@ impl<'py> Reading<'py> {
     ) -> PyResult<Self> {
         let mut own = Self::default();
         for (name, value) in Named::given(given, py)? {
-            check(&name, general, format)?;
-            match name.as_str() {
-                "record_bytes" => own.record_bytes = Some(bytes(&name, &value)?),
-                "batch_bytes" => own.batch_bytes = Some(bytes(&name, &value)?),
-                "dialect" => own.dialect = Some(dialect(&value)?),
-                "index" => own.index = Some(value),
+            let option = declared(&name, general, format)?;
+            match option.kind {
+                OptionKind::Name(_) => own.dialect = Some(dialect(&value)?),
+                OptionKind::Index => own.index = Some(value),
                 _ => {
                     let value = setting(&name, &value)?;
-                    own.of_formats.push((name, value));
+                    option.check(value).map_err(|error| raise(py, error))?;
+                    let bytes = match value {
+                        Setting::Number(number) => Some(number.unsigned_abs()),
+                        _ => None,
+                    };
+                    match name.as_str() {
+                        "record_bytes" => own.record_bytes = bytes,
+                        "batch_bytes" => own.batch_bytes = bytes,
+                        _ => own.of_formats.push((name, value)),
+                    }
                 }
             }
         }
@@ -109,30 +131,17 @@ pub(crate) fn dialect(value: &Bound<'_, PyAny>) -> PyResult<Dialect> {
     name.parse().map_err(|error| raise(value.py(), error))
 }
 
-/// A number of bytes of at least 1.
-fn bytes(name: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
-    match setting(name, value)? {
-        Setting::Number(number) if number >= 1 => Ok(number.unsigned_abs()),
-        Setting::Number(_) => Err(PyValueError::new_err(format!("{name} is at least 1"))),
-        _ => Err(PyTypeError::new_err(format!(
-            "{name} must be an int, not bool"
-        ))),
+/// The option of this name that is taken. Refuses a name that no format reads with, or not this one.
+fn declared(name: &str, general: bool, format: Option<&Format>) -> PyResult<&'static FormatOption> {
+    let general: &[_] = if general { &GENERAL } else { &[] };
+    let all: Vec<_> = FORMATS.iter().flat_map(|own| of(own)).collect();
+    let is_known = all.iter().any(|option| option.name == name);
+    let own = format.map_or(all, |format| of(format).collect());
+    let taken = general.iter().chain(own);
+    if let Some(option) = taken.clone().find(|option| option.name == name) {
+        return Ok(option);
     }
-}
-
-/// Refuses a name that no format reads with, or not this one.
-fn check(name: &str, general: bool, format: Option<&Format>) -> PyResult<()> {
-    let general = if general { GENERAL } else { &[] };
-    let reads_with = |format: &Format| of(format).any(|own| own.name == name);
-    let is_known = FORMATS.iter().any(|own| reads_with(own));
-    if general.contains(&name) || (is_known && format.is_none_or(reads_with)) {
-        return Ok(());
-    }
-    let mut names = general.to_vec();
-    match format {
-        Some(format) => names.extend(of(format).map(|own| own.name)),
-        None => names.extend(FORMATS.iter().flat_map(|own| of(own)).map(|own| own.name)),
-    }
+    let names: Vec<_> = taken.map(|option| option.name).collect();
     let there_are = match names.is_empty() {
         true => "none".to_owned(),
         false => names.join(", "),

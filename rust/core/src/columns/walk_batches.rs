@@ -40,10 +40,15 @@ setters!(Limits {
     rows: usize;
 });
 
+impl Limits {
+    /// The default of `bytes`.
+    pub const BYTES: usize = 8 << 20;
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            bytes: 8 << 20,
+            bytes: Self::BYTES,
             rows: 128 << 10,
         }
     }

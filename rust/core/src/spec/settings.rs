@@ -139,7 +139,10 @@ impl FormatOption {
         Self { name, kind, about }
     }
 
-    pub(crate) const fn bytes(
+    /// A number of bytes.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn bytes(
         name: &'static str,
         default: u64,
         [least, most]: [u64; 2],
@@ -168,7 +171,11 @@ impl FormatOption {
     }
 
     /// Refuses a value that the option does not take.
-    fn check(&self, value: Setting) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Error::Usage`].
+    #[doc(hidden)]
+    pub fn check(&self, value: Setting) -> Result<()> {
         let name = self.name;
         let expected = match (self.kind, value) {
             (OptionKind::Flag { .. }, Setting::Flag(_)) => return Ok(()),
@@ -182,7 +189,7 @@ impl FormatOption {
                 if u64::try_from(number).is_ok_and(|bytes| (least..=most).contains(&bytes)) {
                     return Ok(());
                 }
-                let end = if most == u64::MAX {
+                let end = if most >= i64::MAX.unsigned_abs() {
                     format!("at least {least}")
                 } else {
                     format!("{least} to {most}")
