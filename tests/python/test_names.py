@@ -14,7 +14,9 @@ import seglake
 from seglake.cli.application import program as main
 from seglake.lake.result import IngestArguments
 
-TABLE = Path(__file__).parents[2] / "docs" / "names.md"
+ROOT = Path(__file__).parents[2]
+TABLE = ROOT / "docs" / "names.md"
+RUST = (ROOT / "rust" / "core" / "public-api.txt").read_text(encoding="utf-8").splitlines()
 MODULES = (seglake, seglake.exceptions, seglake.incremental, seglake.parity, seglake.types)
 # Budgets: they shrink, and never grow.
 MOST_NAMES = 48
@@ -77,6 +79,20 @@ def test_what_several_functions_take_is_in_the_table() -> None:
     assert shared - named(1, r"`(\w+)=`") == set()
 
 
+def test_the_table_names_what_the_crate_has() -> None:
+    items = [re.split(": | = ", line)[0] for line in RUST]
+    arguments = {name for line in RUST for name in re.findall(r"(\w+): [&\w]", line.partition("fn")[2])}
+    for name in named(4, r"`([\w:]+)`"):
+        assert name in arguments or any(item.endswith(f"::{name}") for item in items), name
+
+
+def test_what_several_options_of_the_crate_set_is_in_the_table() -> None:
+    setters = Counter(name for line in RUST for name in re.findall(r"Options::(\w+): fn\(self, .* -> Self$", line))
+    shared = {name for name, structs in setters.items() if structs > 1}
+    assert len(shared) > 5
+    assert shared - named(4, r"Options::(\w+)`") == set()
+
+
 def test_options_of_the_data_source_are_in_the_table_by_their_names() -> None:
     pytest.importorskip("pyspark")
     from seglake.spark.option_table import options_of
@@ -90,7 +106,7 @@ def test_what_python_calls_an_option_names_that_of_the_data_source() -> None:
     pytest.importorskip("pyspark")
     from seglake.spark.option_table import refuse_unknown
 
-    for _, python, _, spark in rows():
+    for _, python, _, spark, _ in rows():
         expected = re.findall(r"`([\w.]+)`", spark)
         for name in re.findall(r"`(\w+)=`", python) if expected else []:
             try:
