@@ -27,13 +27,11 @@ def test_defaults() -> None:
 
 def test_limits_are_those_that_formats_declare() -> None:
     options = parse(recordBytes="5", CHUNKBYTES="1k", lookupTableBytes="2m")
-    assert options.record_bytes == 5
-    limits = {"chunk_bytes": 1024, "lookup_table_bytes": 2 << 20}
+    limits = {"record_bytes": 5, "chunk_bytes": 1024, "lookup_table_bytes": 2 << 20}
     assert dict(options.format_options.limits) == limits
-    assert options.format_options.arguments("sealed", record_bytes=5) == {
-        "options": {"lookup_table_bytes": 2 << 20, "record_bytes": 5}
-    }
-    assert options.format_options.arguments("active") == {}
+    assert options.format_options.arguments("sealed") == {"options": {"lookup_table_bytes": 2 << 20, "record_bytes": 5}}
+    assert options.format_options.arguments("active") == {"options": {"record_bytes": 5}}
+    assert parse(chunkBytes="1k").format_options.arguments("active") == {}
     with pytest.raises(ValueError, match="option chunkBytes is 'lots': expected a number of bytes"):
         parse(chunkBytes="lots")
 

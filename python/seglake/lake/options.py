@@ -24,13 +24,11 @@ class IngestOptions:
     """The arguments of `seglake.ingest`, checked. It goes to the tasks, on whatever machine, and holds no key.
 
     Attributes:
-        format_options: what concerns files of some formats only.
-        record_bytes: the largest record that is read, in bytes; None is the library's default.
+        format_options: the dialect and limits.
         key_files: the files of the keys to try; None takes it from the environment of the process, or the default key.
     """
 
     format_options: FormatOptions
-    record_bytes: int | None
     key_files: list[str] | None
     format: str | None = None
     target_file_size: int = TARGET_FILE_BYTES
@@ -57,11 +55,11 @@ class IngestOptions:
         if unknown := [name for name in own if name not in known]:
             raise ValueError(f"there is no option {unknown[0]!r} here: there are {', '.join(known)}")
         seglake.formats(options=cast("OpenOptions", own))  # refuses values that they do not take
-        dialect, record_bytes = (own.pop(name, None) for name in ("dialect", "record_bytes"))
+        dialect = own.pop("dialect", None)
         if (sidecar := given.get("sidecar")) not in (None, "auto"):
             given["sidecar"] = str(Path(sidecar).absolute())
         key_files = None if key is None else _key_files(key)
-        checked = cls(FormatOptions(dialect, None, tuple(own.items())), record_bytes, key_files, **given)
+        checked = cls(FormatOptions(dialect, None, tuple(own.items())), key_files, **given)
         checked._check()
         return checked
 
@@ -92,7 +90,7 @@ class IngestOptions:
         format = format or self.format
         if format is None:
             return {"options": {**self.format_options.telling(), **dict(self.format_options.limits)}}
-        return {**self.format_options.arguments(format, record_bytes=self.record_bytes), "format": format}
+        return {**self.format_options.arguments(format), "format": format}
 
 
 def _check_format(format: str | None, options: FormatOptions) -> None:

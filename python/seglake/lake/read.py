@@ -243,7 +243,7 @@ class FileReading:
                 columns=[*column_names(self._format, options.format_options), "position"],
                 uuid_type="string",
                 storage_options=options.storage_options,
-                **options.format_options.arguments(self._format, record_bytes=options.record_bytes),
+                **options.format_options.arguments(self._format),
             )
         except seglake.exceptions.ReplacedError as error:
             raise NotContinuedError(str(error)) from None

@@ -32,12 +32,12 @@ _ANY_KEY: Final = bytes(32)
 
 @dataclass(frozen=True)
 class FormatOptions:
-    """The options that concern files of some formats only, named as in `seglake.open`.
+    """How files are read: the options that concern some formats only, and limits. They are named as in `seglake.open`.
 
     Attributes:
         dialect: how an oplog's messages are laid out; None is the library's default.
         index: whether the index beside a chunked log is used; None likewise.
-        limits: names and values of the limits that formats declare, in bytes; the library's defaults are left out.
+        limits: names and values of `record_bytes` and `limit_options`, in bytes; the library's defaults are left out.
     """
 
     dialect: DialectName | None = None
@@ -48,22 +48,15 @@ class FormatOptions:
         """Returns those that tell a format: the `options` of files whose format is not known."""
         return {"dialect": self.dialect}
 
-    def arguments(self, format: str, *, record_bytes: int | None = None) -> dict[str, Any]:
-        """Returns those that are given and concern a format, as keyword arguments for `seglake.open`.
-
-        Args:
-            format: the format.
-            record_bytes: the limit of records, which all formats have; None is the library's default.
-        """
-        concerning = format_named(format).open_options
-        options = {name: value for name, value in self._own() if name in concerning}
-        if record_bytes is not None:
-            options["record_bytes"] = record_bytes
+    def arguments(self, format: str) -> dict[str, Any]:
+        """Returns those that are given and concern a format, as keyword arguments for `seglake.open`."""
+        foreign = self.foreign(format)
+        options = {name: value for name, value in self._own() if name not in foreign}
         return {"options": options} if options else {}
 
     def foreign(self, format: str) -> list[str]:
         """Returns the names of those that are given and do not concern a format."""
-        concerning = format_named(format).open_options
+        concerning = ["record_bytes", *format_named(format).open_options]
         return [name for name, _ in self._own() if name not in concerning]
 
     def _own(self) -> list[tuple[str, Any]]:
@@ -72,7 +65,7 @@ class FormatOptions:
 
 
 def limit_options() -> dict[str, seglake.types.FormatOption]:
-    """Returns the limits that formats declare for reading, by their names."""
+    """Returns the limits that formats declare for reading, by their names. All have `record_bytes` besides."""
     declared = (option for format in seglake.formats() for option in format.open_options.values())
     return {option.name: option for option in declared if option.kind == "bytes"}
 

@@ -175,12 +175,10 @@ class Decoder:
         }
         if slice.growth is not None:
             return open_growth(slice.growth, self.options, self.format, slice.part, **read)
-        reader = self._opened(
-            slice, key=self.options.read_key, record_bytes=self.options.record_bytes, prune=True, **read
-        )
+        reader = self._opened(slice, key=self.options.read_key, prune=True, **read)
         return reader if slice.part is None else reader.part(slice.part)
 
-    def _opened(self, slice: Slice, *, key: Any = None, record_bytes: int | None = None, **more: Any) -> seglake.Reader:
+    def _opened(self, slice: Slice, *, key: Any = None, **more: Any) -> seglake.Reader:
         format = slice.format or self.format
         return seglake.open(
             self.options.stores.source(slice.file),
@@ -188,7 +186,7 @@ class Decoder:
             format=format if slice.file.segment is None else self.options.segment_format,
             key=key,
             sidecar=self.options.sidecar,
-            **self.options.format_options.arguments(format, record_bytes=record_bytes),
+            **self.options.format_options.arguments(format),
             **more,
         )
 

@@ -57,7 +57,7 @@ class ReadOptions:
     Attributes:
         paths: files, folders and patterns, as the user wrote them.
         segment_format: the format of all files; None finds it for each of them.
-        format_options: what concerns files of some formats only.
+        format_options: what concerns files of some formats only, and limits.
         conditions: which records are read, each with the name of the option that says so.
         mode: what becomes of damage.
         sidecar: the sidecar of the only file, "auto" for those beside files, or None.
@@ -66,7 +66,6 @@ class ReadOptions:
         metadata_columns: which columns that say where a record is the schema has, beside the format's own.
         uuid_type: how UUIDs come; None leaves it to the schema, and is `string` where that is inferred too.
         uint64_type: how unsigned integers of 64 bits come; None likewise, and is `bigint`.
-        record_bytes: the largest record that is read, in bytes; None is the library's default.
         filter: which of the files found are read.
         ignore_missing_files: leave out files that are gone when they are to be read.
         ignore_corrupt_files: leave out files of which nothing can be read.
@@ -90,7 +89,6 @@ class ReadOptions:
     metadata_columns: tuple[str, ...]
     uuid_type: UuidType | None
     uint64_type: Uint64Type | None
-    record_bytes: int | None
     filter: FileFilter
     ignore_missing_files: bool
     ignore_corrupt_files: bool
@@ -130,7 +128,6 @@ class ReadOptions:
             metadata_columns=read.get("metadataColumns") or (),
             uuid_type=read.get("uuidType"),
             uint64_type=read.get("uint64Type"),
-            record_bytes=read.get("recordBytes"),
             filter=_filter(read),
             ignore_missing_files=read.get("ignoreMissingFiles"),
             ignore_corrupt_files=read.get("ignoreCorruptFiles"),
@@ -250,7 +247,7 @@ def _repair(read: OptionValues) -> bool:
 
 
 def _format_options(read: OptionValues) -> FormatOptions:
-    limits = {name: read.given(camel_case(name)) for name in limit_options()}
+    limits = {name: read.given(camel_case(name)) for name in ("record_bytes", *limit_options())}
     given = tuple((name, value) for name, value in limits.items() if value is not None)
     return FormatOptions(dialect=read.get("dialect"), index=read.get("index"), limits=given)
 

@@ -231,7 +231,7 @@ class Look:
 
 def arguments(options: ReadOptions, format: str) -> dict[str, Any]:
     """Returns the arguments with which a file is opened, whatever is read of it."""
-    return {"key": options.read_key, **options.format_options.arguments(format, record_bytes=options.record_bytes)}
+    return {"key": options.read_key, **options.format_options.arguments(format)}
 
 
 @cache
