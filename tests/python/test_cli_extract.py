@@ -41,6 +41,17 @@ def test_bytes_are_copied_as_they_are(given: str, start: int, end: int, source: 
     assert list(tmp_path.glob(".part*")) == []
 
 
+def test_ranges_follow_each_other_as_given(source: Path, tmp_path: Path) -> None:
+    output = tmp_path / "parts"
+    done = here("extract", source, "--range", "1000:", "--range", ":16", output)
+    assert output.read_bytes() == CONTENT[1000:] + CONTENT[:16]
+    assert "280 bytes from offset 1,000, 16 bytes from offset 0" in done.err
+    assert here("extract", source, "--range", "0:1", "--range", "0:1281", output, "--overwrite").status == 2
+    assert output.read_bytes() == CONTENT[1000:] + CONTENT[:16]
+    dump = here("extract", source, "--range", "1000:", "--range", ":16", "--hex").out
+    assert [int(line[:8], 16) for line in dump.splitlines()] == [*range(1000, 1280, 16), 0]
+
+
 def test_more_than_one_block_is_copied(tmp_path: Path) -> None:
     source, output = tmp_path / "source", tmp_path / "part"
     content = bytes(range(251)) * 10_000

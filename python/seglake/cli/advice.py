@@ -366,8 +366,8 @@ def _undo(own: Diagnosis, extract: str, content: str, copy: str) -> str | None:
     if not 0 < len(edits) <= _MOST_EDITS or any(edit.nbytes for edit in edits):
         return None
     bounds = ["", *(str(at) for edit in edits for at in (edit.start, edit.end)), ""]
-    pieces = [f"{extract} {bounds[at]}:{bounds[at + 1]}" for at in range(0, len(bounds), 2)]
-    return f"({' && '.join(pieces)}) > {copy}"
+    pieces = [f"{bounds[at]}:{bounds[at + 1]}" for at in range(0, len(bounds), 2)]
+    return f"{extract} {' --range '.join(pieces)} > {copy}"
 
 
 def new_name(path: str, word: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import click
@@ -25,7 +25,7 @@ Examples:
   seglake extract --range 308:411 --hex damaged.active
   seglake extract --range 0x134:0x19b damaged.active part.bin
   seglake extract --range :4096 s3://bucket/january.sealed | xxd | head
-  seglake extract --range 308: damaged.active > rest.bin
+  seglake extract --range :308 --range 411: damaged.active > rest.bin
 """
 
 
@@ -36,9 +36,11 @@ Examples:
     "--range",
     "wanted",
     metavar="START:END",
+    multiple=True,
     required=True,
-    callback=options.byte_range,
-    help="From offset START up to END, without it; decimal or 0x hexadecimal; the file's ends where left out.",
+    callback=options.byte_ranges,
+    help="From offset START up to END, without it; decimal or 0x hexadecimal; the file's ends where left out. Given "
+    "again, ranges follow each other.",
 )
 @click.option("--hex", "as_hex", is_flag=True, help="Write a hexdump with the offsets in SRC; on a terminal always.")
 @options.overwrite
@@ -46,7 +48,7 @@ Examples:
 @options.debug
 def command(
     source: str,
-    wanted: tuple[int, int | None],
+    wanted: Sequence[tuple[int, int | None]],
     destination: str | None,
     as_hex: bool,
     overwrite: bool,
@@ -60,15 +62,16 @@ def command(
     Exit status: 0 done, 2 error.
     """
     with opened(source, spool_limit=spool_limit) as file:
-        start, end = _within(file, wanted)
+        ranges = [_within(file, own) for own in wanted]
         if destination is None:
             as_hex = as_hex or is_terminal(sys.stdout)
-            _copy(file, start, end, sys.stdout.buffer.write, as_hex=as_hex)
+            _copy(file, ranges, sys.stdout.buffer.write, as_hex=as_hex)
             return Status.SOUND
         check_destination(file, destination)
         with telling_of_existing(), new_file(destination, replace=overwrite) as new:
-            _copy(file, start, end, new.write, as_hex=as_hex)
-    click.echo(f"{printable(destination)}: {count(end - start, 'byte')} from offset {start:,}", err=True)
+            _copy(file, ranges, new.write, as_hex=as_hex)
+    said = (f"{count(end - start, 'byte')} from offset {start:,}" for start, end in ranges)
+    click.echo(f"{printable(destination)}: {', '.join(said)}", err=True)
     return Status.SOUND
 
 
@@ -83,20 +86,20 @@ def _within(file: Input, wanted: tuple[int, int | None]) -> tuple[int, int]:
     return start, end
 
 
-def _copy(file: Input, start: int, end: int, write: Callable[[bytes], Any], *, as_hex: bool) -> None:
-    """Write the bytes of a range.
+def _copy(file: Input, ranges: Iterable[tuple[int, int]], write: Callable[[bytes], Any], *, as_hex: bool) -> None:
+    """Write the bytes of ranges.
 
     Raises:
         Trouble: the file has become shorter.
     """
-    offset = start
     with file.bytes() as read_at:
-        while offset < end:
-            block = read_at(offset, min(end - offset, _BLOCK_BYTES))
-            if not block:
-                raise Trouble(f"{printable(file.label)}: has become shorter: it ended at offset {offset:,}")
-            write(hexdump(block, offset).encode("ascii") if as_hex else block)
-            offset += len(block)
+        for offset, end in ranges:
+            while offset < end:
+                block = read_at(offset, min(end - offset, _BLOCK_BYTES))
+                if not block:
+                    raise Trouble(f"{printable(file.label)}: has become shorter: it ended at offset {offset:,}")
+                write(hexdump(block, offset).encode("ascii") if as_hex else block)
+                offset += len(block)
 
 
 _ROW_BYTES = 16

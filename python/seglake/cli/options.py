@@ -410,10 +410,14 @@ def compared_as_written(given: Mapping[str, Any]) -> str | None:
     return None
 
 
-def byte_range(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[int, int | None] | None:
-    """Read `START:END`: two offsets, of which each may be left out."""
-    if text is None:
-        return None
+def byte_ranges(
+    context: click.Context, parameter: click.Parameter, texts: Sequence[str]
+) -> list[tuple[int, int | None]]:
+    """Read `START:END` again and again: two offsets, of which each may be left out."""
+    return [_byte_range(context, parameter, text) for text in texts]
+
+
+def _byte_range(context: click.Context, parameter: click.Parameter, text: str) -> tuple[int, int | None]:
     first, colon, last = text.partition(":")
     if not colon:
         raise click.BadParameter(f"{text!r}: expected START:END, such as 308:411, 0x134:, or :4096")
