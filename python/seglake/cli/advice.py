@@ -211,7 +211,7 @@ def _undone(own: Diagnosis) -> str | None:
     """What is lost where the whole file is sound with a cause undone."""
     if not own.is_sound:
         return None
-    return "nothing once that is undone" + (f": {count(own.regained, 'record')} more then" if own.regained else "")
+    return "nothing once undone" + (f": {count(own.regained, 'record')} more" if own.regained else "")
 
 
 def _lost(report: Report, own: Diagnosis) -> str:
@@ -222,7 +222,7 @@ def _lost(report: Report, own: Diagnosis) -> str:
     number = own.missing_records if own.missing_records is not None else own.regained or _between(before, after)
     nbytes = sum(span.nbytes for span in own.ranges) + (own.missing_bytes or 0)
     of_all = report.records + (number or 0)
-    what = f"{number:,} of {count(of_all, 'record')}" if number is not None else f"records in {exact_size(nbytes)}"
+    what = f"{number:,} of {count(of_all, 'record')}" if number is not None else f"records in {count(nbytes, 'byte')}"
     if len(own.ranges) > 1 and after is not None:
         where = ""
     elif before is None or after is None:
@@ -276,19 +276,23 @@ def _facts(report: Report, own: Diagnosis, path: str | None, reading: Sequence[s
     facts = {
         "start": f"{own.start:,}",
         "range": f"{own.ranges[0].start:,} to {own.ranges[-1].end:,}",
-        "nbytes": exact_size(sum(span.nbytes for span in own.ranges)),
+        "nbytes": count(sum(span.nbytes for span in own.ranges), "byte"),
         "place": f"{begin:,} to {end:,}",
         "place_start": f"{begin:,}",
-        "place_nbytes": exact_size(end - begin),
-        "size": exact_size(report.nbytes),
+        "place_nbytes": count(end - begin, "byte"),
+        "size": count(report.nbytes, "byte"),
+        "bits": count(len(own.repairs), "bit"),
         "meaning": meaning(own.cause or ""),
     }
     if own.reason == "restorable":
-        facts["nbytes"] = exact_size(sum(total.nbytes for total in report.totals if total.kind == "repaired"))
+        facts["nbytes"] = count(sum(total.nbytes for total in report.totals if total.kind == "repaired"), "byte")
     if own.before is not None:
         facts["before"] = _place(own.before)
     if own.missing_bytes is not None:
-        facts["missing_bytes"] = exact_size(own.missing_bytes)
+        facts["missing_bytes"] = count(own.missing_bytes, "byte")
+    # Else it is the whole range, as nothing says where in it.
+    if own.edits or (begin, end) != own.ranges[0][:2]:
+        facts["inserted"] = count(end - begin, "byte")
     if not report.records:
         facts["whole"] = report.format
     if len(own.repairs) == 1:

@@ -73,7 +73,7 @@ def _explained(word: str) -> Sequence[str]:
     if reason := REASONS.get(name):
         said = example(name)
         lines = [
-            ("meaning", said.headline),
+            ("meaning", f"{reason.title}: {said.headline}"),
             ("lost", said.lost),
             ("next", said.command),
             ("do not", said.do_not),

@@ -57,7 +57,10 @@ def explained(report: Report, label: str, path: str | None, reading: Sequence[st
         where = f"{printable(label)}: damaged: {damage_in_short(report)}"
         yield Text(_wrapped(f"{where}. Not lost: {kept(report)}.", width), "bold")
     for number, block in enumerate(found[:_MOST_SHOWN]):
-        yield _block(report, block, ("" if number else label, path), reading, width)
+        text = _block(report, block, ("" if number else label, path), reading, width)
+        if block.consequences and len(found) > 1:
+            text.append("\n" + labelled("follows", count(len(block.consequences), "range"), width))
+        yield text
     if others := [own for block in found[_MOST_SHOWN:] for own in (*block.causes, *block.consequences)]:
         yield _others(others)
 
@@ -121,9 +124,8 @@ def _block(report: Report, block: Block, file: tuple[str, str | None], reading: 
         ("decide", said.question),
     ]
     if len(block.causes) > 1:
-        lines.append(("ranges", f"{len(block.causes):,}, see --json"))
-    if block.consequences:
-        lines.append(("follows", count(len(block.consequences), "range")))
+        listed = "" if len(block.causes) <= _MOST_SHOWN else ", see --json"
+        lines.append(("ranges", f"{len(block.causes):,}{listed}"))
     if said.command is not None:
         # On one line, whatever its length: to be copied.
         text.append(f"\n  {'next':<{_LABEL_CELLS}}{said.command}")
@@ -317,16 +319,16 @@ def index_in_words(index: dict[str, Any], *, log_ok: bool | None = None) -> str:
     """The same in words. `log_ok` is whether the log is sound, None where that is not known."""
     what = f"{count(index['items'], 'item')}, {exact_size(index['nbytes'])}"
     if index["ok"]:
-        return f"sound: {what}"
+        return "sound" if log_ok is False else f"sound: {what}"
     if index["beyond"] is not None:
         offset, position = index["beyond"]["offset"], index["beyond"]["position"]
-        cut_off = ". The log was cut off, or the index is that of another one: copy the log again from its source"
+        cut_off = ". The log was cut off, or the index is another log's: copy the log again from its source"
         return (
-            f"knows more than the log: a chunk at {position:,} with message offset {offset:,}"
-            f"{'' if log_ok is False else cut_off}. Do not replace it: it is the only list of what is missing"
+            f"knows more than the log: a chunk at {position:,}, message offset {offset:,}"
+            f"{'' if log_ok is False else cut_off}. Do not replace it"
         )
     if log_ok is False:
-        return "damaged or stale. Do not replace it before the log is sound: it may know what is missing"
+        return "damaged or stale. Do not replace it: it may know what is missing"
     causes = dict.fromkeys(span["cause"] for span in index["damage"])
     reasons = "; ".join(f"{cause}: {meaning(cause)}" for cause in causes)
     more = (

@@ -167,9 +167,9 @@ def _print_text(out: Console, text: str) -> None:
 
 
 def _facts(report: Report) -> str:
-    what = f"{report.format}, {exact_size(report.nbytes)}"
+    what = f"{report.format}, {count(report.nbytes, 'byte')}"
     if report.ok or report.wrong_key:
-        what += f", {count(report.records, 'record')}"
+        what = f"{report.format}, {exact_size(report.nbytes)}, {count(report.records, 'record')}"
     if report.ok and report.first_timestamp_us is not None and report.last_timestamp_us is not None:
         what += f"\n{instant_us(report.first_timestamp_us)} to {instant_us(report.last_timestamp_us)}"
     if report.checked == "parity":

@@ -244,7 +244,7 @@ class Reason(NamedTuple):
 
 _WAIT: Final = "append to it, clear it or delete its source"
 _INSIDE: Final = "append to it, clear it or recover it: its records are all inside"
-_AGAIN: Final = "write to it or delete its source: copy it again from there"
+_AGAIN: Final = "write to it or delete its source: copy it again"
 _DISK: Final = "write to it: check disk and memory first"
 _IF_UNDONE: Final = "nothing, if that can be undone"
 
@@ -270,7 +270,7 @@ REASONS: Final[dict[str, Reason]] = {
     ),
     "wrong_key": Reason(
         "probably the wrong key",
-        "no checksum matches, and the structure is sound: the file is probably intact and the key is not its own",
+        "no checksum matches, and the structure is sound: the file is probably intact",
         "no checksum in the file matches, and the structure is sound to its end",
         "the file was written with a secret key, and read with the public default key",
         lost="probably nothing",
@@ -324,7 +324,7 @@ REASONS: Final[dict[str, Reason]] = {
     ),
     "text_conversion": Reason(
         "copied as text",
-        "line ends were converted: the file was copied as text",
+        "line ends were converted",
         "with the line ends turned back, records are verified: each LF has a CR before it, or CR LF are missing",
         "a transfer by FTP in text mode",
         lost=_IF_UNDONE,
@@ -333,7 +333,7 @@ REASONS: Final[dict[str, Reason]] = {
     ),
     "reencoded": Reason(
         "re-encoded as text",
-        "the file was read as text and written in another encoding",
+        "it was read as text and written in another encoding",
         "all bytes are UTF-8 of U+0000 to U+00FF, or UTF-8 with replacement characters (U+FFFD)",
         "a script that read a binary file as Latin-1 text and wrote it as UTF-8",
         lost="nothing, if that can be undone; bytes that became U+FFFD are lost for good",
@@ -360,7 +360,7 @@ REASONS: Final[dict[str, Reason]] = {
     ),
     "repeated_block": Reason(
         "block in the file twice",
-        "{place_nbytes} are in the file twice: {place} repeat what is before them",
+        "{place} repeat the {place_nbytes} before them",
         "bytes repeat the same number of bytes before them, and without them the rest is verified",
         "an upload that was tried again and sent a part twice",
         commands=("{undo}", "{recover}", "{look}"),
@@ -368,7 +368,7 @@ REASONS: Final[dict[str, Reason]] = {
     ),
     "inserted_bytes": Reason(
         "bytes inserted",
-        ("{place_nbytes} were inserted: {place}", "bytes were inserted within {range}"),
+        ("{inserted} at {place_start}", "within {range}"),
         "without some bytes in its middle a record is verified; or a unit is after the offset that an index states; "
         "or a verified chunk header is not at a multiple of 0x80",
         "two programs that wrote to one file",
@@ -377,7 +377,7 @@ REASONS: Final[dict[str, Reason]] = {
     ),
     "missing_bytes": Reason(
         "bytes missing",
-        ("{missing_bytes} are missing within {range}", "bytes are missing within {range}"),
+        ("{missing_bytes} within {range}", "within {range}"),
         "a unit is before the offset that an index states; or a record's lengths reach a little past the next sound "
         "one",
         "a download that went on at the wrong place after it was interrupted",
@@ -385,51 +385,51 @@ REASONS: Final[dict[str, Reason]] = {
     ),
     "moved_sector": Reason(
         "sector written to the wrong place",
-        "a sector from elsewhere in the file is at {place}",
+        "{place} are from elsewhere in the file",
         "with another sector's bytes in place of its own a record is verified",
         "a disk that wrote a sector to the wrong place",
         do_not=_DISK,
     ),
     "foreign_sector": Reason(
         "sector of another file",
-        "{place_nbytes} at {place_start} are not of this file",
+        "{place_nbytes} at {place_start}",
         "damage begins and ends at multiples of 512 or 4,096, and what is there is of no record of this file",
         "a disk that wrote another file's sector to this one",
         do_not=_DISK,
     ),
     "duplicated_sector": Reason(
         "duplicated sector",
-        "the sector at {place} has the bytes of another one",
+        "{place} are the bytes of another one",
         "a sector has the same bytes as another one nearby, and their neighbours differ",
         "a disk that wrote a sector to two places",
         do_not=_DISK,
     ),
     "zeroed_sector": Reason(
         "zeroed sector",
-        "zeros are at {place}",
+        "zeros at {place}",
         "a run of zeros begins and ends at multiples of 512 or 4,096",
         "pages that never reached the disk before the power failed",
         do_not=_DISK,
     ),
     "erased_sector": Reason(
         "erased sector (0xff)",
-        "0xff are at {place}, as in erased flash",
+        "at {place}, as in erased flash",
         "a run of 0xff, as in erased flash, begins and ends at multiples of 512 or 4,096",
         "a worn flash drive",
         do_not=_DISK,
     ),
     "zeroed_tail": Reason(
         "zeros up to the end",
-        "zeros are from {place_start} to the end of the file",
+        "from {place_start} on",
         "zeros begin at a multiple of 512 or 4,096 and go on to the end",
         "a copy that made the file long first and then stopped, or pages that never reached the disk",
         lost="all after {before}, if anything was",
-        do_not="append to it or clear it before that is settled",
-        question="was the file filled in advance? If not, records are missing: compare with what was acknowledged",
+        do_not="append to it or clear it until that is settled",
+        question="was the file filled in advance? If not, compare with what was acknowledged",
     ),
     "stale_data": Reason(
         "older records",
-        "older records are within {range}",
+        "within {range}",
         "verified records that are not newer than those before them: an earlier file's sectors, a clock set back, two "
         "writers",
         "a disk that lost a write, so that a deleted file's sector is still there",
@@ -438,7 +438,7 @@ REASONS: Final[dict[str, Reason]] = {
     ),
     "duplicated_records": Reason(
         "records written twice",
-        "records are in the file twice, within {range}",
+        "within {range}",
         "verified records whose bytes are nearby once more",
         "a program that wrote again what it had written already",
         lost="nothing, if the same records come before",
@@ -446,7 +446,7 @@ REASONS: Final[dict[str, Reason]] = {
     ),
     "flipped_bit": Reason(
         "single flipped bit",
-        ("bit {bit} of the byte at {byte_offset} is flipped", "single bits are flipped within {range}"),
+        ("bit {bit} of the byte at {byte_offset}", "{bits} within {range}"),
         "with one bit flipped back, the record, message, block, chunk header, payload, index entry, table of "
         "contents, count or trailer is verified, or padding and unused space are zero again",
         "a worn memory module",
@@ -455,7 +455,7 @@ REASONS: Final[dict[str, Reason]] = {
     ),
     "interrupted_write": Reason(
         "interrupted write",
-        "the last write was cut off: what begins at {start} is not complete",
+        "what begins at {start} is not complete",
         "a torn tail after a sound record: the written bytes end within the next record",
         "the machine lost power while a record was written",
         lost="what was being written, after {before}",
@@ -463,7 +463,7 @@ REASONS: Final[dict[str, Reason]] = {
     ),
     "truncated": Reason(
         "file cut off",
-        ("the file ends too early: {missing_bytes} are missing", "the file ends too early"),
+        ("{missing_bytes} are missing", "the file ends too early"),
         "the file ends too early: at a multiple of 64 KiB, or it is of a format that is written whole, or its log or "
         "its index says that it was longer",
         "a copy that stopped in the middle",
