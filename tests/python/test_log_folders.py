@@ -97,6 +97,19 @@ def test_what_is_not_synced_yet_is_not_read_and_is_no_damage(path: Path) -> None
     assert run("verify", newest).status == 1
 
 
+def test_of_a_damaged_log_the_causes_are_shown_and_the_sound_are_named(path: Path) -> None:
+    first, *sound = segments(path)
+    content = bytearray(first.read_bytes())
+    content[content.index(b"order.paid") + 3] ^= 4
+    first.write_bytes(content)
+    done = run("verify", path)
+    assert done.status == 1
+    assert "single flipped bit (proven)" in done.out and "  next      cat " in done.out
+    assert [line for line in done.out.splitlines() if line.startswith("ok")] == [f"ok  {own}" for own in sound]
+    assert "checksum_mismatch" not in done.out  # the table of ranges, as of the segment by itself
+    assert "checksum_mismatch" in run("verify", first).out
+
+
 @pytest.mark.filterwarnings("ignore::seglake.exceptions.UnreadWarning")
 def test_a_segment_that_is_sealed_after_the_listing_gives_what_was_listed(path: Path) -> None:
     unsynced(path)

@@ -78,8 +78,13 @@ class Tally:
         return f"{count(sum(sorts.values()), 'file')}: {found}; {count(self.records, 'record')}, {size(self.bytes)}"
 
 
-def one_line(report: Report, label: str, index: dict[str, Any] | None, rebuilding: str | None) -> str:
-    """A file in one line, in two more what is wrong with its index, and the command that builds it anew."""
+def one_line(
+    report: Report, label: str, index: dict[str, Any] | None, rebuilding: str | None, *, in_log: bool = False
+) -> str:
+    """A file in one line, in two more what is wrong with its index, and the command that builds it anew.
+
+    A sound segment of a log has its name and what is special: the log's records are counted below.
+    """
     structure = {"checksum": "", "parity": ", checked by parity"}.get(
         report.checked, ", structure only" if report.records else ""
     )
@@ -91,7 +96,7 @@ def one_line(report: Report, label: str, index: dict[str, Any] | None, rebuildin
     if report.wrong_key:
         line = f"wrong key?  {printable(label)}  {size(report.nbytes)}: nothing checks, but the structure is sound"
     elif report.ok:
-        line = f"ok  {printable(label)}  {what}"
+        line = f"ok  {printable(label)}  {structure.removeprefix(', ') if in_log else what}".rstrip()
     else:
         reasons = ", ".join(dict.fromkeys(titled(own) for own in report.diagnoses if own.reason != "consequence"))
         line = f"damaged  {printable(label)}  {what}; {reasons or damage_in_short(report)}"
@@ -122,21 +127,21 @@ class Shown(NamedTuple):
     rebuilding: str | None
 
 
-def show_in_full(report: Report, file: Shown, stream: TextIO) -> None:
+def show_in_full(report: Report, file: Shown, stream: TextIO, *, with_picture: bool = True) -> None:
     """What happened and what to do, then a picture of the file, its damaged ranges and the state of its index."""
     from rich.text import Text
 
     out = console(stream)
-    width = min(out.width, _TEXT_CELLS)
     if report.ok:
         out.print(Text.assemble((printable(file.label), "bold"), ": ", ("sound", "bold green")), soft_wrap=True)
     else:
-        for block in explained(report, file.label, file.path, file.reading, width):
+        for block in explained(report, file.label, file.path, file.reading, min(out.width, _TEXT_CELLS)):
             out.print(block, soft_wrap=True)
             out.print()
-    out.print(_facts(report), soft_wrap=True)
+    if with_picture:
+        out.print(_facts(report), soft_wrap=True)
     # What does not check under a wrong key is no damage: neither counted nor pictured nor listed as if it were.
-    if not report.wrong_key:
+    if with_picture and not report.wrong_key:
         if report.totals and (report.ok or _unlisted(report)):
             out.print()
             out.print(_totals(report), soft_wrap=True)

@@ -96,8 +96,8 @@ def command(
     FILE.par, the parity sidecar that `seglake protect` writes, is checked, too. Bytes that differ from what it covers
     are damage, also in formats without checksums. A file that is not a segment is checked by its sidecar alone.
 
-    Segments of a log have to reach what the log says. What its writer has not synced yet is not read, and said if no
-    writer has the log open.
+    Segments of a log have to reach what the log says. Of a log's folder sound ones have their name only, damaged ones
+    the causes. What its writer has not synced yet is not read, and said if no writer has the log open.
 
     With --html, REPORT is one file that a browser shows without a network: a map of the file, and of each damage what
     it comes from, with the records, fields and bytes around it. A report of that name is replaced, any other file is
@@ -191,8 +191,9 @@ class _Verifying:
                     worst = max(worst, tell(found, label=name))
                 else:
                     self._add(found, name, name, lambda name=name: self._opened(name))
-                    is_short = name not in self.named.segments or found.is_ok
-                    worst = max(worst, self._tell_of(found, name, name, in_one_line=is_short))
+                    in_log = name in self.named.segments
+                    is_short = not in_log or found.is_ok
+                    worst = max(worst, self._tell_of(found, name, name, in_one_line=is_short, in_log=in_log))
         return worst
 
     def sum_up(self, worst: int, *, many: bool) -> None:
@@ -248,7 +249,9 @@ class _Verifying:
             found = index_of(reader)
         return Checked(report, None if found is None else index_facts(found))
 
-    def _tell_of(self, found: Checked | Other, label: str, path: str | None, *, in_one_line: bool) -> int:
+    def _tell_of(
+        self, found: Checked | Other, label: str, path: str | None, *, in_one_line: bool, in_log: bool = False
+    ) -> int:
         if isinstance(found, Other):
             self.tally.add_other(found.parity)
             if not (self.quiet and found.is_ok):
@@ -264,10 +267,10 @@ class _Verifying:
         if self.as_json:
             click.echo(json_text(self._json(found, path)))
         elif in_one_line:
-            click.echo(one_line(report, label, index, rebuilding))
+            click.echo(one_line(report, label, index, rebuilding, in_log=in_log))
         else:
-            reading = options.as_typed(self.how)
-            show_in_full(report, Shown(label, path, reading, index, rebuilding), sys.stdout)
+            shown = Shown(label, path, options.as_typed(self.how), index, rebuilding)
+            show_in_full(report, shown, sys.stdout, with_picture=not in_log)
         return report_status(report)
 
     def _json(self, found: Checked, path: str | None) -> dict[str, Any]:
