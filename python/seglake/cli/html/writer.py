@@ -55,11 +55,11 @@ def opened_report(path: str | None, *, no_values: bool) -> HtmlReport | None:
     return HtmlReport(path, values=not no_values)
 
 
-def _verified_anew(file: Input, how: dict[str, Any], **sidecar: None) -> Report:
+def _verified_anew(file: Input, how: dict[str, Any], sidecar: str | None = "auto") -> Report:
     """What is found in a file, with what its damage comes from; `sidecar=None` leaves out its parity sidecar."""
     import seglake
 
-    return seglake.verify(file.from_start(), **options.only(how, "format", "key", "options"), **sidecar)
+    return seglake.verify(file.from_start(), **options.only(how, "format", "key", "options"), sidecar=sidecar)
 
 
 def _without_tenants(own: Any) -> Any:
