@@ -56,48 +56,50 @@ fn flipped(
         _ => return Ok(None),
     }
     let told = candidate.syndrome.as_ref();
-    if let Some((place, bit)) = told.and_then(|own| own.flipped(&bytes))
-        && let Some(&old) = bytes.get(place)
-    {
-        let new = old ^ 1 << bit;
-        set(&mut bytes, place, new);
-        let trial = budget.attempt(candidate, &bytes);
-        if let Some(end) = trial.and_then(|trial| trial.end) {
-            return Ok(Some(Repair {
-                offset: candidate.body.start + place as u64,
-                bit,
-                old,
-                new,
-                checks: candidate.what.into(),
-                start: candidate.body.start,
-                end,
-            }));
+    let told = told.and_then(|own| own.flipped(&bytes));
+    if let Some((place, bit)) = told {
+        let offset = candidate.body.start + place as u64;
+        let found = with_bit(candidate, &mut bytes, place, offset, bit, budget);
+        if let Some(Some(_)) = found {
+            return Ok(found.flatten());
         }
-        set(&mut bytes, place, old);
     }
     for (place, offset) in candidate.places() {
-        let Some(&old) = bytes.get(place) else { break };
         for bit in 0..8 {
-            let new = old ^ 1 << bit;
-            set(&mut bytes, place, new);
-            let Some(trial) = budget.attempt(candidate, &bytes) else {
-                return Ok(None);
-            };
-            if let Some(end) = trial.end {
-                return Ok(Some(Repair {
-                    offset,
-                    bit,
-                    old,
-                    new,
-                    checks: candidate.what.into(),
-                    start: candidate.body.start,
-                    end,
-                }));
+            match with_bit(candidate, &mut bytes, place, offset, bit, budget) {
+                Some(None) => {}
+                found => return Ok(found.flatten()),
             }
         }
-        set(&mut bytes, place, old);
     }
     Ok(None)
+}
+
+/// Tries a candidate with a bit of the byte at `place` flipped, which is at `offset` in the file. `None`: there is no such byte, or the
+/// budget is exhausted.
+fn with_bit(
+    candidate: &mut Candidate,
+    bytes: &mut [u8],
+    place: usize,
+    offset: u64,
+    bit: u32,
+    budget: &mut Budget,
+) -> Option<Option<Repair>> {
+    let old = *bytes.get(place)?;
+    let new = old ^ 1 << bit;
+    set(bytes, place, new);
+    let trial = budget.attempt(candidate, bytes);
+    set(bytes, place, old);
+    let end = trial?.end;
+    Some(end.map(|end| Repair {
+        offset,
+        bit,
+        old,
+        new,
+        checks: candidate.what.into(),
+        start: candidate.body.start,
+        end,
+    }))
 }
 
 fn set(bytes: &mut [u8], place: usize, to: u8) {

@@ -33,7 +33,6 @@ use crate::source::{Change, Fill, Source, View};
 use crate::walk::Options;
 use budget::Budget;
 use excerpt::Excerpt;
-use places::Proposal;
 use reason::Explanation;
 
 /// The largest file, in bytes, that is verified with all proposals applied. That takes another pass.
@@ -223,14 +222,14 @@ impl Case<'_> {
         }
     }
 
-    /// Of these proposals the one with which most records are verified, if these are more than without it, or
-    /// the file is sound. It is undone from now on.
-    fn best(&mut self, proposals: Vec<Proposal>) -> Result<Option<Explanation>> {
+    /// Of these explanations the one with whose changes most records are verified, if these are more than without, or the file is
+    /// sound. It is undone from now on.
+    fn best(&mut self, proposed: Vec<Explanation>) -> Result<Option<Explanation>> {
         let mut best: Option<(Explanation, Undone)> = None;
-        for proposal in proposals {
+        for mut explanation in proposed {
             self.options.poll()?;
             let mut changes = self.undone.changes.clone();
-            changes.extend(proposal.changes.iter().cloned());
+            changes.extend(explanation.changes.iter().cloned());
             let view = Arc::new(View::new(self.source.clone(), changes.clone()));
             let Some(report) = self.try_source(view.clone())? else {
                 continue;
@@ -250,7 +249,7 @@ impl Case<'_> {
             // What is sound as it is stays so.
             let is_old = |own: &Range<u64>| {
                 let mut old = self.report.damage.iter();
-                let mut places = proposal.changes.iter();
+                let mut places = explanation.changes.iter();
                 old.any(|old| old.start <= own.end && own.start <= old.end)
                     || places.any(|(at, _)| at.start <= own.end && own.start <= at.end)
             };
@@ -262,12 +261,9 @@ impl Case<'_> {
                 left,
                 changes,
             };
-            let is_sound = report.is_sound();
-            let mut explanation = proposal.explanation;
             explanation.regained = report.records - self.undone.records;
-            explanation.is_sound = is_sound;
-            explanation.changes = proposal.changes;
-            if is_sound {
+            explanation.is_sound = report.is_sound();
+            if explanation.is_sound {
                 explanation.certainty = Some(Certainty::Proven);
             }
             best = Some((explanation, undone));
@@ -322,20 +318,20 @@ impl Case<'_> {
         if let Some(found) = self.by_bits(span)? {
             return Ok(found);
         }
-        if let Some(found) = self.by_place(span)? {
+        let shifted = self.by_index(span)?;
+        if let Some(found) = self.by_place(span, shifted.as_ref())? {
             return Ok(found);
         }
         if let Some(found) = self.by_proof(span)? {
-            let proposal = Proposal::of(&found);
             // A checksum proves one record. Whether that is what happened, the file shows.
             let weighed = match found.changes.is_empty() {
                 true => None,
-                false => self.best(vec![proposal])?,
+                false => self.best(vec![found.clone()])?,
             };
-            return Ok(weighed.unwrap_or(Explanation {
-                changes: Vec::new(),
-                ..found
-            }));
+            return Ok(weighed.unwrap_or(found.unweighed()));
+        }
+        if let Some(found) = shifted {
+            return Ok(found.unweighed());
         }
         if let Some(found) = reason::beside(found, span, self.adjacent(span)) {
             return Ok(found);
@@ -451,7 +447,11 @@ impl Case<'_> {
     }
 
     /// A diagnosis by what may have happened at one place, if more records are verified with that undone.
-    fn by_place(&mut self, span: &Span) -> Result<Option<Explanation>> {
+    fn by_place(
+        &mut self,
+        span: &Span,
+        shifted: Option<&Explanation>,
+    ) -> Result<Option<Explanation>> {
         if !is_left_of(&self.undone.left, span) {
             return Ok(None);
         }
@@ -467,16 +467,7 @@ impl Case<'_> {
         for own in first.filter(|own| *own != span).into_iter().chain([span]) {
             proposals.extend(places::repeated(&**self.source, own)?);
         }
-        if let Some(candidates) = &mut self.candidates {
-            for misplaced in candidates.misplaced(span)? {
-                let offset = misplaced.offset;
-                let found = shift::misplaced(misplaced, self.source.len(), &mut self.budget)?;
-                if let Some((explanation, at)) = found {
-                    proposals.push(places::shifted(explanation, span, offset, at));
-                    break;
-                }
-            }
-        }
+        proposals.extend(shifted.cloned());
         if let Some(found) = self.best(proposals)? {
             return Ok(Some(found));
         }
@@ -512,7 +503,7 @@ impl Case<'_> {
         Ok(Some(found))
     }
 
-    /// A diagnosis that a checksum proves: moved sectors, inserted bytes, moved units.
+    /// A diagnosis that a checksum proves: line ends, moved sectors, inserted bytes.
     fn by_proof(&mut self, span: &Span) -> Result<Option<Explanation>> {
         let Some(candidates) = &mut self.candidates else {
             return Ok(None);
@@ -539,9 +530,19 @@ impl Case<'_> {
                 return Ok(found);
             }
         }
+        Ok(None)
+    }
+
+    /// A diagnosis by where an index has a unit, and where it is.
+    fn by_index(&mut self, span: &Span) -> Result<Option<Explanation>> {
+        let Some(candidates) = &mut self.candidates else {
+            return Ok(None);
+        };
+        let len = self.source.len();
         for misplaced in candidates.misplaced(span)? {
-            if let Some((found, _)) = shift::misplaced(misplaced, source.len(), budget)? {
-                return Ok(Some(found));
+            let found = shift::misplaced(misplaced, span, len, &mut self.budget)?;
+            if found.is_some() {
+                return Ok(found);
             }
         }
         Ok(None)

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::format::{FORMATS, is_text};
 use crate::ledger::{Cause, Span};
 use crate::saturating::saturating_usize;
-use crate::source::{Change, Fill, Source, View};
+use crate::source::{Fill, Source, View};
 use crate::verbs::diagnosis::{Certainty, Reason};
 
 /// The longest block that is searched for a second time, in bytes; the shortest is a sector.
@@ -28,29 +28,9 @@ const MAX_HEAD: u64 = 4096;
 /// How far before and after the beginning of a damaged range a sector is suspected.
 pub(super) const NEAR_BYTES: u64 = 4096;
 
-/// What may undo it, and what is said if it does.
-pub(super) struct Proposal {
-    pub(super) changes: Vec<Change>,
-    pub(super) explanation: Explanation,
-}
-
-impl Proposal {
-    /// That of an explanation which has its changes.
-    pub(super) fn of(explanation: &Explanation) -> Self {
-        Self::new(explanation.changes.clone(), explanation.clone())
-    }
-
-    fn new(changes: Vec<Change>, explanation: Explanation) -> Self {
-        Self {
-            changes,
-            explanation,
-        }
-    }
-}
-
 /// Blocks of whole sectors that are in the file a second time right after the first, within the range: a part of an upload
 /// or copy that was sent twice. All later bytes are that much further on.
-pub(super) fn repeated(source: &dyn Source, span: &Span) -> Result<Vec<Proposal>> {
+pub(super) fn repeated(source: &dyn Source, span: &Span) -> Result<Vec<Explanation>> {
     let [_, sector] = SECTORS;
     if span.len() < sector {
         return Ok(Vec::new());
@@ -80,16 +60,15 @@ pub(super) fn repeated(source: &dyn Source, span: &Span) -> Result<Vec<Proposal>
             }
             let evidence = format!("the {size} bytes at {at} are those at {before} once more");
             let place = at..at + size;
-            let changes = vec![(place.clone(), Fill::Zeros(0))];
             let explanation = Explanation::new(Reason::RepeatedBlock, Certainty::Likely, evidence);
-            found.push(Proposal::new(changes, explanation.at(place)));
+            found.push(explanation.without(place));
         }
     }
     Ok(found)
 }
 
 /// Sectors that begin near the range and were written over: what is in them, such as a newer record, hides what follows.
-pub(super) fn written_over(source: &dyn Source, span: &Span) -> Result<Vec<Proposal>> {
+pub(super) fn written_over(source: &dyn Source, span: &Span) -> Result<Vec<Explanation>> {
     let mut found = Vec::new();
     let from = span.start.saturating_sub(NEAR_BYTES);
     let to = span.end.min(span.start.saturating_add(NEAR_BYTES));
@@ -103,21 +82,13 @@ pub(super) fn written_over(source: &dyn Source, span: &Span) -> Result<Vec<Propo
                 "what the {size} bytes at {at}, a sector, hold hides records after it: without them these are verified"
             );
             let explanation = Explanation::new(Reason::ForeignSector, Certainty::Likely, evidence);
-            let changes = vec![(place.clone(), Fill::Zeros(size))];
-            found.push(Proposal::new(changes, explanation.at(place)));
+            found.push(Explanation {
+                changes: vec![(place.clone(), Fill::Zeros(size))],
+                ..explanation.at(place)
+            });
         }
     }
     Ok(found)
-}
-
-/// Bytes that are missing before a unit, or too many, as an index says where it belongs. `by` is how much further on than there
-/// the unit is.
-pub(super) fn shifted(explanation: Explanation, span: &Span, offset: u64, at: u64) -> Proposal {
-    let change = match at.checked_sub(offset) {
-        Some(extra) => (span.start..span.start + extra, Fill::Zeros(0)),
-        None => (span.start..span.start, Fill::Zeros(offset - at)),
-    };
-    Proposal::new(vec![change], explanation)
 }
 
 /// Other files that follow in the file, the first where the range begins. Each has to be sound by itself.
@@ -172,8 +143,7 @@ pub(super) fn concatenated(case: &mut Case<'_>, span: &Span) -> Result<Option<Ex
     Ok(Some(Explanation {
         regained: records.saturating_sub(case.report.records),
         is_sound: true,
-        changes: vec![(at..len, Fill::Zeros(0))],
-        ..explanation.at(at..len)
+        ..explanation.without(at..len)
     }))
 }
 
@@ -200,7 +170,7 @@ pub(super) fn added(
     source: &dyn Source,
     span: &Span,
     is_written_whole: bool,
-) -> Result<Vec<Proposal>> {
+) -> Result<Vec<Explanation>> {
     let len = source.len();
     let mut head = Vec::new();
     let mut found = Vec::new();
@@ -230,8 +200,7 @@ pub(super) fn added(
         let at = place.start;
         let evidence = format!("at {at} the file has {what}, which does not belong to it");
         let explanation = Explanation::new(Reason::InsertedBytes, Certainty::Likely, evidence);
-        let changes = vec![(place.clone(), Fill::Zeros(0))];
-        Proposal::new(changes, explanation.at(place))
+        explanation.without(place)
     };
     Ok(found.into_iter().map(proposal).collect())
 }

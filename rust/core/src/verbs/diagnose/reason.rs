@@ -90,6 +90,22 @@ impl Explanation {
         }
     }
 
+    /// With these bytes taken out it is undone.
+    pub(super) fn without(self, place: Range<u64>) -> Self {
+        Self {
+            changes: vec![(place.clone(), Fill::Zeros(0))],
+            ..self.at(place)
+        }
+    }
+
+    /// As it is said where its changes could not be shown to undo it.
+    pub(super) fn unweighed(self) -> Self {
+        Self {
+            changes: Vec::new(),
+            ..self
+        }
+    }
+
     pub(super) fn but(self, against: impl Into<String>) -> Self {
         Self {
             against: against.into(),

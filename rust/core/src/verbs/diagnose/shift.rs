@@ -71,11 +71,7 @@ pub(super) fn inserted(
                 piece.start
             );
             let found = Explanation::new(Reason::InsertedBytes, Certainty::Likely, evidence);
-            let place = at..at + extra as u64;
-            return Ok(Some(Explanation {
-                changes: vec![(place.clone(), Fill::Zeros(0))],
-                ..found.at(place)
-            }));
+            return Ok(Some(found.without(at..at + extra as u64)));
         }
     }
     Ok(None)
@@ -96,13 +92,7 @@ pub(super) fn line_ends(
     let end = body.end.saturating_add(len).min(source.len());
     let mut bytes = Vec::new();
     read_piece(source, &(body.start..end), &mut bytes)?;
-    let mut guess = Vec::with_capacity(bytes.len());
-    let mut rest = bytes.iter().peekable();
-    while let Some(byte) = rest.next() {
-        if !(*byte == b'\r' && rest.peek() == Some(&&b'\n')) {
-            guess.push(*byte);
-        }
-    }
+    let mut guess = without_returns(&bytes);
     if guess.len() == bytes.len() {
         return Ok(None);
     }
@@ -116,6 +106,18 @@ pub(super) fn line_ends(
         );
         Explanation::new(Reason::TextConversion, Certainty::Proven, evidence)
     }))
+}
+
+/// The bytes with each CR LF turned into LF.
+pub(super) fn without_returns(bytes: &[u8]) -> Vec<u8> {
+    let mut found = Vec::with_capacity(bytes.len());
+    let mut rest = bytes.iter().peekable();
+    while let Some(byte) = rest.next() {
+        if !(*byte == b'\r' && rest.peek() == Some(&&b'\n')) {
+            found.push(*byte);
+        }
+    }
+    found
 }
 
 /// Detects line ends converted the other way: with a CR put back before each LF, or before one, the checksum matches.
@@ -167,12 +169,13 @@ pub(super) fn lost_return(
     Ok(None)
 }
 
-/// Detects a unit that is a few bytes before or after the offset that an index states. Besides where it is.
+/// Detects a unit that is a few bytes before or after the offset that an index states: bytes are missing from the range on, or too many.
 pub(super) fn misplaced(
     mut misplaced: Misplaced,
+    span: &Span,
     len: u64,
     budget: &mut Budget,
-) -> Result<Option<(Explanation, u64)>> {
+) -> Result<Option<Explanation>> {
     let Misplaced { what, offset, .. } = misplaced;
     budget.begin();
     // Whole sectors and pages first: they are few.
@@ -189,10 +192,24 @@ pub(super) fn misplaced(
         if trial.end.is_none() {
             continue;
         }
-        let (reason, by, words) = if at > offset {
-            (Reason::InsertedBytes, at - offset, "inserted")
+        let (reason, by, words, removed, fill) = if at > offset {
+            let extra = at - offset;
+            (
+                Reason::InsertedBytes,
+                extra,
+                "inserted",
+                extra,
+                Fill::Zeros(0),
+            )
         } else {
-            (Reason::MissingBytes, offset - at, "missing")
+            let short = offset - at;
+            (
+                Reason::MissingBytes,
+                short,
+                "missing",
+                0,
+                Fill::Zeros(short),
+            )
         };
         let evidence = format!(
             "the {what} that was expected at {offset} is at {at}: {} {words} before it",
@@ -200,7 +217,10 @@ pub(super) fn misplaced(
         );
         // A checksum proves where the unit is, but not that the index is correct.
         let explanation = Explanation::new(reason, Certainty::Likely, evidence);
-        return Ok(Some((explanation.at(offset.min(at)..offset.max(at)), at)));
+        return Ok(Some(Explanation {
+            changes: vec![(span.start..span.start + removed, fill)],
+            ..explanation.at(offset.min(at)..offset.max(at))
+        }));
     }
     Ok(None)
 }

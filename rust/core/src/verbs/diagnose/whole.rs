@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::Case;
 use super::reason::Explanation;
+use super::{Case, shift};
 use crate::error::Result;
 use crate::saturating::saturating_usize;
 use crate::source::BytesSource;
@@ -134,16 +134,7 @@ fn constant(bytes: &[u8], len: u64) -> Option<Explanation> {
 fn without_carriage_returns(bytes: &[u8]) -> Option<Vec<u8>> {
     let feeds = bytes.iter().filter(|byte| **byte == b'\n').count();
     let pairs = bytes.windows(2).filter(|pair| pair == b"\r\n").count();
-    (feeds == pairs && pairs >= MIN_FOUND).then(|| {
-        let mut undone = Vec::with_capacity(bytes.len() - pairs);
-        let mut rest = bytes.iter().peekable();
-        while let Some(byte) = rest.next() {
-            if !(*byte == b'\r' && rest.peek() == Some(&&b'\n')) {
-                undone.push(*byte);
-            }
-        }
-        undone
-    })
+    (feeds == pairs && pairs >= MIN_FOUND).then(|| shift::without_returns(bytes))
 }
 
 /// The bytes as a text of UTF-8, as far as they are whole characters.
