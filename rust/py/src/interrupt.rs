@@ -1,8 +1,8 @@
 //! Ctrl-C during long work: signal handlers run now and then, and what they raise ends the work.
 
 use std::cell::RefCell;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use pyo3::prelude::*;
 use seglake::format::Interrupt;
@@ -12,18 +12,18 @@ thread_local! {
 }
 
 /// Often enough for a person, seldom enough not to wait for the GIL all the time.
-const INTERVAL: Duration = Duration::from_millis(50);
+const INTERVAL_MS: u64 = 50;
 
 /// An interrupt that runs Python's signal handlers. What they raise is kept for [`take`].
 pub(crate) fn signals() -> Interrupt {
-    let looked = Mutex::new(Instant::now());
+    // No lock: all passes of a reader have the same one, and a fork would leave it locked for ever.
+    let (began, next) = (Instant::now(), AtomicU64::new(INTERVAL_MS));
     Interrupt::new(move || {
-        let mut looked = looked.lock().unwrap_or_else(PoisonError::into_inner);
-        if looked.elapsed() < INTERVAL {
+        let now = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        if now < next.load(Ordering::Relaxed) {
             return false;
         }
-        *looked = Instant::now();
-        drop(looked);
+        next.store(now.saturating_add(INTERVAL_MS), Ordering::Relaxed);
         match Python::try_attach(|py| py.check_signals()) {
             Some(Ok(())) => false,
             Some(Err(error)) => {
