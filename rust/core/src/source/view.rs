@@ -15,6 +15,18 @@ pub(crate) enum Fill {
     Zeros(u64),
     /// One byte.
     Byte(u8),
+    /// The bytes of the source at another offset, and how many.
+    From(u64, u64),
+}
+
+impl Fill {
+    /// How many bytes it is.
+    pub(crate) const fn len(self) -> u64 {
+        match self {
+            Self::Zeros(bytes) | Self::From(_, bytes) => bytes,
+            Self::Byte(_) => 1,
+        }
+    }
 }
 
 /// A range of a file that gives way to other bytes.
@@ -38,8 +50,7 @@ impl Piece {
     const fn len(&self) -> u64 {
         match self {
             Self::Own(range) => range.end.saturating_sub(range.start),
-            Self::Filled(_, Fill::Zeros(bytes)) => *bytes,
-            Self::Filled(_, Fill::Byte(_)) => 1,
+            Self::Filled(_, fill) => fill.len(),
         }
     }
 }
@@ -108,6 +119,9 @@ impl Source for View {
                 Piece::Own(range) => self.source.read_exact_at(range.start + from, own)?,
                 Piece::Filled(_, Fill::Zeros(_)) => own.fill(0),
                 Piece::Filled(_, Fill::Byte(byte)) => own.fill(*byte),
+                Piece::Filled(_, Fill::From(at, _)) => {
+                    self.source.read_exact_at(at + from, own)?;
+                }
             }
             at += bytes as u64;
             rest = behind;
@@ -137,9 +151,10 @@ mod tests {
             (5..5, Fill::Zeros(3)),
             (8..9, Fill::Byte(b'x')),
             (10..10, Fill::Zeros(1)),
+            (10..10, Fill::From(3, 2)),
         ];
         let view = View::new(source, changes);
-        let expected = [&b"014\0\0\0"[..], b"567x9\0"].concat();
+        let expected = [&b"014\0\0\0"[..], b"567x9\0", b"34"].concat();
         assert_eq!(view.len(), expected.len() as u64);
         for start in 0..expected.len() {
             for end in start..=expected.len() {
@@ -148,9 +163,9 @@ mod tests {
                 assert_eq!(found, expected.get(start..end).unwrap_or_default());
             }
         }
-        let origins: Vec<_> = (0..12).map(|at| view.origin(at)).collect();
-        assert_eq!(origins, [0, 1, 4, 5, 5, 5, 5, 6, 7, 8, 9, 10]);
-        assert!(view.read_exact_at(12, &mut [0]).is_err());
+        let origins: Vec<_> = (0..14).map(|at| view.origin(at)).collect();
+        assert_eq!(origins, [0, 1, 4, 5, 5, 5, 5, 6, 7, 8, 9, 10, 10, 10]);
+        assert!(view.read_exact_at(14, &mut [0]).is_err());
         Ok(())
     }
 }

@@ -323,12 +323,16 @@ impl Case<'_> {
             return Ok(found);
         }
         if let Some(found) = self.by_proof(span)? {
-            // A checksum proves one record. Whether that is what happened, the file shows.
-            let weighed = match found.changes.is_empty() {
-                true => None,
-                false => self.best(vec![found.clone()])?,
-            };
-            return Ok(weighed.unwrap_or(found.unweighed()));
+            if found.changes.is_empty() {
+                return Ok(found);
+            }
+            // A checksum proves one record, which may also be another's beginning or end. What happened, the file shows.
+            let is_weighed = self.tried.affords(self.source.len());
+            match self.best(vec![found.clone()])? {
+                Some(found) => return Ok(found),
+                None if !is_weighed => return Ok(found.unweighed()),
+                None => {}
+            }
         }
         if let Some(found) = shifted {
             return Ok(found.unweighed());

@@ -56,10 +56,7 @@ impl Explanation {
         let edit = |(range, fill): &Change| Edit {
             start: range.start,
             end: range.end,
-            bytes: match fill {
-                Fill::Zeros(bytes) => *bytes,
-                Fill::Byte(_) => 1,
-            },
+            bytes: fill.len(),
         };
         Diagnosis {
             span,

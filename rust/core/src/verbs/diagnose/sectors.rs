@@ -11,7 +11,7 @@ use crate::engine::candidate::{Candidate, read_piece};
 use crate::error::Result;
 use crate::ledger::{Kind, Span};
 use crate::saturating::saturating_usize;
-use crate::source::{Source, data_end};
+use crate::source::{Fill, Source, data_end};
 use crate::verbs::diagnosis::{Certainty, Missing, Reason};
 
 /// The larger one first: a range that fits both is a page.
@@ -330,8 +330,15 @@ pub(super) fn moved(
                         candidate.what
                     );
                     let reason = Reason::MovedSector;
-                    let found = Explanation::new(reason, Certainty::Proven, evidence);
-                    return Ok(Some(found.at(target..target + size)));
+                    let found = Explanation::new(reason, Certainty::Likely, evidence);
+                    let bytes = size.min(excerpt.file_len - target.max(other));
+                    return Ok(Some(Explanation {
+                        changes: vec![
+                            (target..target + bytes, Fill::From(other, bytes)),
+                            (other..other + bytes, Fill::From(target, bytes)),
+                        ],
+                        ..found.at(target..target + bytes)
+                    }));
                 }
                 replace(&mut bytes, place, &kept)?;
                 other += size;
