@@ -597,14 +597,14 @@ def repair(
     ('new.active.damaged', True)
     """
 
-def report_words() -> tuple[set[str], set[str], dict[str, str]]:
+def report_words() -> tuple[set[str], set[str], set[str]]:
     """The words that reports use: the kinds of ranges, those of parity sidecars included, the causes of damage, and
-    the reasons with what to do about each.
+    the reasons.
 
     >>> from seglake._native import report_words
     >>> kinds, causes, reasons = report_words()
-    >>> "torn_tail" in kinds, "bad_uuid" in causes, reasons["consequence"]
-    (True, True, 'repair the other damage first')
+    >>> "torn_tail" in kinds, "bad_uuid" in causes, "consequence" in reasons
+    (True, True, True)
     """
 
 def collect(batches: Batches | ScanBatches, rows: int | None = None) -> Collected:

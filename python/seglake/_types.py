@@ -496,8 +496,8 @@ class Diagnosis(NamedTuple):
     `start`, `end`, `kind` and `cause` are those of the range's `Span`. `reason` is a word of a closed list, or
     `unknown`; `certainty` says whether a checksum shows it (`proven`), it would be a rare coincidence otherwise
     (`likely`), or other reasons fit as well (`possible`), and is None where the reason is unknown. `evidence` is what
-    shows it, `against` what speaks against it or was not tried, `next` what to do, all in words. `before` and `after`
-    are the sound records around the range, `repairs` the single bits that would mend it.
+    shows it, `against` what speaks against it or was not tried, in words. `before` and `after` are the sound records
+    around the range, `repairs` the single bits that would mend it. `seglake explain REASON` says what to do.
 
     `place` is where it happened, as two offsets, and `edits` are the changes that undo it: with them `regained` more
     records are verified, and `is_sound` says whether the whole file is. `ranges` are all damaged ranges that it
@@ -518,11 +518,10 @@ class Diagnosis(NamedTuple):
     reason: str
     certainty: Literal["proven", "likely", "possible"] | None
     evidence: str
-    next: str
+    against: str
     before: Neighbour | None
     after: Neighbour | None
     repairs: list[Repair]
-    against: str
     regained: int
     is_sound: bool
     missing_bytes: int | None

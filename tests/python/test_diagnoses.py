@@ -23,7 +23,6 @@ FIELDS = {
     "certainty": (str, type(None)),
     "evidence": str,
     "against": str,
-    "next": str,
     "regained": int,
     "is_sound": bool,
     "missing_bytes": (int, type(None)),
@@ -126,7 +125,7 @@ def test_arrow_has_every_range(tmp_path: Path) -> None:
     explained = [row for row in rows if row["reason"] is not None]
     assert len(explained) == len(report.diagnoses) == 3
     for row, own in zip(explained, report.diagnoses, strict=True):
-        assert (row["reason"], row["certainty"], row["evidence"], row["next"]) == own[4:8]
+        assert (row["reason"], row["certainty"], row["evidence"], row["against"]) == own[4:8]
         for side in ("before", "after"):
             neighbour = getattr(own, side)
             assert (row[side] is None) == (neighbour is None)

@@ -1,6 +1,6 @@
 //! What damage probably comes from, for Python.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -63,23 +63,20 @@ pub(crate) fn dict<'py>(py: Python<'py>, own: &Diagnosis) -> PyResult<Bound<'py,
     Ok(fields)
 }
 
-/// The words that reports use: the kinds of ranges, those of parity sidecars included, the causes of damage, and the reasons with what to
-/// do about each.
+/// The words that reports use: the kinds of ranges, those of parity sidecars included, the causes of damage, and the reasons.
 ///
 /// >>> from seglake._native import report_words
 /// >>> kinds, causes, reasons = report_words()
-/// >>> "torn_tail" in kinds, "bad_uuid" in causes, reasons["consequence"]
-/// (True, True, 'repair the other damage first')
+/// >>> "torn_tail" in kinds, "bad_uuid" in causes, "consequence" in reasons
+/// (True, True, True)
 #[pyfunction]
-pub(crate) fn report_words() -> (Words, Words, Reasons) {
+pub(crate) fn report_words() -> (Words, Words, Words) {
     let kinds = Kind::ALL.iter().map(|kind| kind.as_str());
     let of_file = parity::FileKind::ALL.iter().map(|kind| kind.as_str());
     let of_sidecar = parity::SidecarKind::ALL.iter().map(|kind| kind.as_str());
     let causes = Cause::ALL.iter().map(|cause| cause.as_str());
     let by_sidecar = parity::Cause::ALL.iter().map(|cause| cause.as_str());
-    let reasons = Reason::ALL
-        .iter()
-        .map(|reason| (reason.as_str(), reason.next()));
+    let reasons = Reason::ALL.iter().map(|reason| reason.as_str());
     (
         kinds.chain(of_file).chain(of_sidecar).collect(),
         causes.chain(by_sidecar).collect(),
@@ -88,7 +85,6 @@ pub(crate) fn report_words() -> (Words, Words, Reasons) {
 }
 
 type Words = BTreeSet<&'static str>;
-type Reasons = BTreeMap<&'static str, &'static str>;
 
 fn flat<'py>(py: Python<'py>, own: &Diagnosis) -> PyResult<Bound<'py, PyDict>> {
     let fields = PyDict::new(py);
@@ -101,7 +97,6 @@ fn flat<'py>(py: Python<'py>, own: &Diagnosis) -> PyResult<Bound<'py, PyDict>> {
     fields.set_item("certainty", certainty)?;
     fields.set_item("evidence", &own.evidence)?;
     fields.set_item("against", &own.against)?;
-    fields.set_item("next", own.next())?;
     fields.set_item("regained", own.regained)?;
     fields.set_item("is_sound", own.is_sound)?;
     fields.set_item("missing_bytes", own.missing.map(|own| own.bytes))?;

@@ -65,14 +65,6 @@ pub struct Missing {
     pub records: Option<u64>,
 }
 
-impl Diagnosis {
-    /// What to do about it.
-    #[must_use]
-    pub const fn next(&self) -> &'static str {
-        self.reason.next()
-    }
-}
-
 words! {
     /// The probable reason of damage: a closed list, the same for every format.
     Reason {
@@ -150,79 +142,6 @@ words! {
         Likely = "likely",
         /// The bytes are consistent with it, and with other reasons.
         Possible = "possible",
-    }
-}
-
-impl Reason {
-    /// What to do about it, for an operator.
-    #[must_use]
-    pub const fn next(self) -> &'static str {
-        match self {
-            Self::FlippedBit => {
-                "try the proposal on a copy and verify that; then test memory (ECC log, memtest) and disk (SMART)"
-            }
-            Self::ZeroedSector | Self::ErasedSector => {
-                "the bytes are lost: restore them from a copy; look at the disk (SMART, kernel log) and for unclean unmounts"
-            }
-            Self::MovedSector | Self::DuplicatedSector => {
-                "a write went to the wrong place: keep the file unchanged; check disk, controller, file system, and other files there"
-            }
-            Self::DuplicatedRecords => {
-                "nothing is lost if the same records come before: look for a write that was retried, or two writers"
-            }
-            Self::StaleData => {
-                "look for a clock that was set back, two writers, or a disk that lost writes; the records there can be copied out with `seglake extract`"
-            }
-            Self::ForeignSector => {
-                "what was there is lost: restore it from a copy; check disk, controller, file system, and other files there"
-            }
-            Self::ZeroedTail => {
-                "if it was copied, copy it again; if not, records never reached the disk: compare with what was acknowledged before anything is appended"
-            }
-            Self::RepeatedBlock => {
-                "nothing is lost: copy the file again, or take the second one out in a copy of it"
-            }
-            Self::Concatenated => "nothing is lost: split the file where the second one begins",
-            Self::Compressed => "decompress it, and read the result",
-            Self::Base64 => "decode it, and read the result",
-            Self::Reencoded | Self::ByteOrder => {
-                "copy the file again, as it is: in binary mode, and without conversion"
-            }
-            Self::Empty | Self::OnlyZeros => {
-                "copy the file again from its source; look at how it came here"
-            }
-            Self::OtherFormat => "read it as what it is (`format`)",
-            Self::InsertedBytes | Self::MissingBytes => {
-                "the copy differs from what was written: copy again from the source, in binary mode; look at what joined or cut the file"
-            }
-            Self::InterruptedWrite => {
-                "every earlier record is whole: let the program that writes the file clear the tail, or `seglake recover SRC DST`"
-            }
-            Self::Truncated => {
-                "copy the file again from its source; `seglake recover SRC DST` keeps what is sound"
-            }
-            Self::TextConversion => "copy the file again, in binary mode",
-            Self::WrongKey => {
-                "read it with the key that it was written with (`key`, SEGLAKE_KEY); change nothing in the file"
-            }
-            Self::OtherDialect => "read it with the dialect that it was written in (`dialect`)",
-            Self::OtherContent => {
-                "if it is all of the file, read it as what it is (`format`); else find out what wrote it there: another program, a wrong path, a file system that mixed files up"
-            }
-            Self::AsWritten => {
-                "the disk is not at fault: look at the program that wrote it, or read it with a version that knows it"
-            }
-            Self::LostReference => {
-                "find the earlier part of the oplog; the messages themselves are whole"
-            }
-            Self::Restorable => {
-                "`seglake repair` restores the file; then look at the disk (SMART, kernel log) and the memory (ECC log, memtest)"
-            }
-            Self::Consequence => "repair the other damage first",
-            Self::Unknown => {
-                "keep the file unchanged; restore it from a copy, or `seglake recover SRC DST` keeps what is sound"
-            }
-        }
     }
 }
 
