@@ -29,7 +29,7 @@ use crate::format::by_name;
 use crate::ledger::{Cause, Kind, Span};
 use crate::record::Checked;
 use crate::setters::setters;
-use crate::source::{Change, Fill, Source, View};
+use crate::source::{Change, Fill, Source, View, data_end};
 use crate::walk::Options;
 use budget::Budget;
 use excerpt::Excerpt;
@@ -97,6 +97,8 @@ pub fn diagnose(
         report,
         budget: Budget::new(how.work_bytes),
         searched: Budget::new(how.work_bytes),
+        compared: Budget::new(how.work_bytes),
+        data_end: data_end(&**source, || options.poll())?,
         tried: Budget::new(how.work_bytes),
         undone: Undone {
             records: report.records,
@@ -161,6 +163,10 @@ struct Case<'a> {
     /// The budget of searches for whole records in damaged ranges. Each search is charged its worst case, which it
     /// hardly ever needs.
     searched: Budget,
+    /// The budget of looking in the file for bytes that it has twice.
+    compared: Budget,
+    /// Where the last byte that is not zero ends.
+    data_end: u64,
     /// The budget of verifying the file with something undone.
     tried: Budget,
     undone: Undone,
@@ -347,7 +353,8 @@ impl Case<'_> {
             return Ok(shift::known_by_index(self.source.len(), stated, records));
         }
         let is_written_whole = !self.format.is_appended_to();
-        if let Some(found) = sectors::zeroed_tail(&**self.source, span, is_written_whole)? {
+        let len = self.source.len();
+        if let Some(found) = sectors::zeroed_tail(len, self.data_end, span, is_written_whole) {
             return Ok(found);
         }
         let excerpt = Excerpt::around(&**self.source, span)?;
@@ -359,7 +366,7 @@ impl Case<'_> {
             && let Some(found) = stale::explain(self.options, &excerpt, span, &mut self.searched)?
         {
             let is_stale = found.reason == Reason::StaleData;
-            if let Some(copied) = sectors::duplicated(&**self.source, self.adjacent(span))? {
+            if let Some(copied) = self.duplicated(span)? {
                 return Ok(copied);
             }
             let whole = match is_stale && is_last && !is_written_whole {
@@ -371,7 +378,7 @@ impl Case<'_> {
         if let Some(found) = content::other_bytes(&excerpt, span) {
             return Ok(found);
         }
-        if let Some(found) = sectors::duplicated(&**self.source, self.adjacent(span))? {
+        if let Some(found) = self.duplicated(span)? {
             return Ok(found);
         }
         if let Some(candidates) = &self.candidates
@@ -441,6 +448,12 @@ impl Case<'_> {
             .unwrap_or_default()
     }
 
+    /// A diagnosis by sectors that the file has twice.
+    fn duplicated(&mut self, span: &Span) -> Result<Option<Explanation>> {
+        let ranges = self.adjacent(span).to_vec();
+        sectors::duplicated(&**self.source, &ranges, &mut self.compared)
+    }
+
     /// A diagnosis by single bits, with which a checksum matches.
     fn by_bits(&mut self, span: &Span) -> Result<Option<Explanation>> {
         let Some(candidates) = &mut self.candidates else {
@@ -469,7 +482,7 @@ impl Case<'_> {
         let mut all = self.report.damage.iter();
         let first = all.find(|own| is_left_of(&self.undone.left, own) && !self.is_by_index(own));
         for own in first.filter(|own| *own != span).into_iter().chain([span]) {
-            proposals.extend(places::repeated(&**self.source, own)?);
+            proposals.extend(places::repeated(&**self.source, own, &mut self.compared)?);
         }
         proposals.extend(shifted.cloned());
         if let Some(found) = self.best(proposals)? {
@@ -485,7 +498,7 @@ impl Case<'_> {
         }
         let over = self.best(places::written_over(&**self.source, span)?)?;
         let Some(found) = over else { return Ok(None) };
-        let found = places::with_origin(&**self.source, found)?;
+        let found = places::with_origin(&**self.source, found, &mut self.compared)?;
         let place = found.place.clone().unwrap_or_default();
         let all = self.report.damage.iter();
         let touched: Vec<_> = all
@@ -587,6 +600,9 @@ impl Case<'_> {
             untried.push(format!(
                 "verifying the {len} bytes of the file once more with a change"
             ));
+        }
+        if !self.compared.affords(len) {
+            untried.push("looking in the file for bytes that it has twice".to_owned());
         }
         Ok(match untried.is_empty() {
             true => String::new(),

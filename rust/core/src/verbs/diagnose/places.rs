@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Case;
+use super::budget::Budget;
 use super::reason::Explanation;
 use super::sectors::{LARGE, SECTORS, floor, same_as};
 use crate::engine::candidate::read_piece;
@@ -30,16 +31,20 @@ pub(super) const NEAR_BYTES: u64 = 4096;
 
 /// Blocks of whole sectors that are in the file a second time right after the first, within the range: a part of an upload
 /// or copy that was sent twice. All later bytes are that much further on.
-pub(super) fn repeated(source: &dyn Source, span: &Span) -> Result<Vec<Explanation>> {
+pub(super) fn repeated(
+    source: &dyn Source,
+    span: &Span,
+    budget: &mut Budget,
+) -> Result<Vec<Explanation>> {
     let [_, sector] = SECTORS;
-    if span.len() < sector {
-        return Ok(Vec::new());
-    }
     let end = span.end.min(span.start.saturating_add(MAX_SEARCHED));
     let first = span.start.next_multiple_of(sector);
     let start = first.saturating_sub(MAX_BLOCK);
     let mut bytes = Vec::new();
     let read = start..end.saturating_add(MAX_BLOCK).min(source.len());
+    if span.len() < sector || !budget.afford(read.end.saturating_sub(read.start)) {
+        return Ok(Vec::new());
+    }
     read_piece(source, &read, &mut bytes)?;
     let piece = |at: u64, size: u64| {
         let from = saturating_usize(at.checked_sub(start)?);
@@ -94,6 +99,11 @@ pub(super) fn written_over(source: &dyn Source, span: &Span) -> Result<Vec<Expla
 /// Other files that follow in the file, the first where the range begins. Each has to be sound by itself.
 pub(super) fn concatenated(case: &mut Case<'_>, span: &Span) -> Result<Option<Explanation>> {
     let (len, own) = (case.source.len(), case.format);
+    let rest = vec![(0..span.start, Fill::Zeros(0))];
+    let rest: Arc<dyn Source> = Arc::new(View::new(case.source.clone(), rest));
+    if format_of(case, &rest, false)?.is_none() {
+        return Ok(None);
+    }
     let mut seams = vec![0, span.start];
     let (mut records, mut names) = (0, Vec::new());
     for nth in 0..MAX_FILES {
@@ -206,11 +216,15 @@ pub(super) fn added(
 }
 
 /// Where else a sector that was written over comes from, for what is said of it.
-pub(super) fn with_origin(source: &dyn Source, explanation: Explanation) -> Result<Explanation> {
+pub(super) fn with_origin(
+    source: &dyn Source,
+    explanation: Explanation,
+    budget: &mut Budget,
+) -> Result<Explanation> {
     let Some(place) = explanation.place.clone() else {
         return Ok(explanation);
     };
-    let found = same_as(source, std::slice::from_ref(&place))?;
+    let found = same_as(source, std::slice::from_ref(&place), budget)?;
     Ok(match found {
         Some((_, other)) => Explanation {
             reason: Reason::DuplicatedSector,

@@ -11,7 +11,7 @@ use crate::engine::candidate::{Candidate, read_piece};
 use crate::error::Result;
 use crate::ledger::{Kind, Span};
 use crate::saturating::saturating_usize;
-use crate::source::{Fill, Source, data_end};
+use crate::source::{Fill, Source};
 use crate::verbs::diagnosis::{Certainty, Missing, Reason};
 
 /// The larger one first: a range that fits both is a page.
@@ -46,20 +46,17 @@ const fn ceil(offset: u64, size: u64) -> u64 {
 /// Detects zeros from a page on to the end of the file, at the end of this range: of a file that is written whole, or whose
 /// length is not one that space is filled up to in advance.
 pub(super) fn zeroed_tail(
-    source: &dyn Source,
+    len: u64,
+    data_end: u64,
     span: &Span,
     is_written_whole: bool,
-) -> Result<Option<Explanation>> {
-    let len = source.len();
-    let written = data_end(source, || Ok(()))?;
+) -> Option<Explanation> {
     let [page, _] = SECTORS;
-    let Some(at) = boundary_near(written).filter(|at| *at > 0 && at + 512 <= len) else {
-        return Ok(None);
-    };
+    let at = boundary_near(data_end).filter(|at| *at > 0 && at + 512 <= len)?;
     let touches = at <= span.end.saturating_add(CHANCE_BYTES);
     let is_preallocated = len.is_multiple_of(page) || !at.is_multiple_of(page);
     if !touches || is_preallocated && !is_written_whole {
-        return Ok(None);
+        return None;
     }
     let evidence = format!(
         "the last {} bytes of the file are zeros, from {at}{} on",
@@ -67,13 +64,13 @@ pub(super) fn zeroed_tail(
         round(at)
     );
     let explanation = Explanation::new(Reason::ZeroedTail, Certainty::Likely, evidence);
-    Ok(Some(Explanation {
+    Some(Explanation {
         missing: Some(Missing {
             bytes: len - at,
             records: None,
         }),
         ..explanation.at(at..len)
-    }))
+    })
 }
 
 /// What is said of an offset that is a multiple of a large power of two.
@@ -166,7 +163,11 @@ fn runs(excerpt: &Excerpt, span: &Span, byte: u8) -> Vec<Range<u64>> {
 }
 
 /// Detects sectors with the same bytes as others in the file, whose neighbours differ, in ranges that follow each other.
-pub(super) fn duplicated(source: &dyn Source, ranges: &[Span]) -> Result<Option<Explanation>> {
+pub(super) fn duplicated(
+    source: &dyn Source,
+    ranges: &[Span],
+    budget: &mut Budget,
+) -> Result<Option<Explanation>> {
     let Some(range) = extended(ranges, source.len()) else {
         return Ok(None);
     };
@@ -175,7 +176,7 @@ pub(super) fn duplicated(source: &dyn Source, ranges: &[Span]) -> Result<Option<
         let own = (first..end).step_by(saturating_usize(size));
         let places = own.take(MAX_SECTORS).map(|at| at..at + size);
         let places: Vec<_> = places.filter(|own| own.end <= end).collect();
-        if let Some((place, other)) = same_as(source, &places)? {
+        if let Some((place, other)) = same_as(source, &places, budget)? {
             let evidence = format!(
                 "the {size} bytes at {}, a sector, are the same as those at {other}: a write went to the wrong place",
                 place.start
@@ -192,6 +193,7 @@ pub(super) fn duplicated(source: &dyn Source, ranges: &[Span]) -> Result<Option<
 pub(super) fn same_as(
     source: &dyn Source,
     places: &[Range<u64>],
+    budget: &mut Budget,
 ) -> Result<Option<(Range<u64>, u64)>> {
     let mut sectors = HashMap::new();
     for place in places {
@@ -204,8 +206,12 @@ pub(super) fn same_as(
     let Some(size) = sectors.keys().next().map(Vec::len) else {
         return Ok(None);
     };
+    let compared = source.len().min(MAX_COMPARED);
+    if !budget.afford(compared) {
+        return Ok(None);
+    }
     let mut piece = Vec::new();
-    for start in (0..source.len().min(MAX_COMPARED)).step_by(saturating_usize(PIECE_BYTES)) {
+    for start in (0..compared).step_by(saturating_usize(PIECE_BYTES)) {
         piece.clear();
         let end = start.saturating_add(PIECE_BYTES).min(source.len());
         read_piece(source, &(start..end), &mut piece)?;
