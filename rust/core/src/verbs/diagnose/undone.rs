@@ -1,0 +1,179 @@
+//! Changes that undo damage, verified on a view of the file: how much they bring back, and which ranges they explain.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::Case;
+use super::reason::Explanation;
+use crate::engine::Format;
+use crate::error::{Error, Result};
+use crate::ledger::Span;
+use crate::source::{Change, Fill, Source, View};
+use crate::verbs::diagnosis::{Certainty, Diagnosis, Reason, Repair};
+use crate::verbs::{Report, verify};
+use crate::walk::Options;
+
+/// The largest file, in bytes, that is verified with all proposals applied. That takes another pass.
+const MAX_CONFIRMED_BYTES: u64 = 1 << 30;
+
+/// The file with what is explained so far undone.
+pub(super) struct Undone {
+    pub(super) records: u64,
+    /// The ranges of the file that stay damaged.
+    pub(super) left: Vec<Range<u64>>,
+    pub(super) changes: Vec<Change>,
+}
+
+impl Case<'_> {
+    /// The report on another source as one of this format. `None` if it is refused, or too long for what may still be tried.
+    pub(super) fn try_source(&mut self, source: Arc<dyn Source>) -> Result<Option<Report>> {
+        self.try_as(source, self.format)
+    }
+
+    pub(super) fn try_as(
+        &mut self,
+        source: Arc<dyn Source>,
+        format: &'static Format,
+    ) -> Result<Option<Report>> {
+        if !self.tried.afford(source.len()) {
+            return Ok(None);
+        }
+        match verify(source, &self.options.clone().format(format), |_| Ok(())) {
+            Ok(report) => Ok(Some(report)),
+            Err(
+                Error::Format { .. } | Error::Usage(_) | Error::Limit { .. } | Error::Damage(_),
+            ) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Of these explanations the one with whose changes most records are verified, if these are more than without, or the file is
+    /// sound. It is undone from now on.
+    pub(super) fn best(&mut self, proposed: Vec<Explanation>) -> Result<Option<Explanation>> {
+        let mut best: Option<(Explanation, Undone)> = None;
+        for mut explanation in proposed {
+            self.options.poll()?;
+            let mut changes = self.undone.changes.clone();
+            changes.extend(explanation.changes.iter().cloned());
+            let view = Arc::new(View::new(self.source.clone(), changes.clone()));
+            let Some(report) = self.try_source(view.clone())? else {
+                continue;
+            };
+            let worth = (report.records, report.is_sound());
+            let most = (self.undone.records, false);
+            if worth
+                <= best
+                    .as_ref()
+                    .map_or(most, |(own, undone)| (undone.records, own.is_sound))
+            {
+                continue;
+            }
+            let left = report.damage.iter();
+            let left = left.map(|own| view.origin(own.start)..view.origin(own.end));
+            let left: Vec<_> = left.collect();
+            // What is sound as it is stays so.
+            let is_old = |own: &Range<u64>| {
+                let mut old = self.report.damage.iter();
+                let mut places = explanation.changes.iter();
+                old.any(|old| old.start <= own.end && own.start <= old.end)
+                    || places.any(|(at, _)| at.start <= own.end && own.start <= at.end)
+            };
+            if !left.iter().all(is_old) {
+                continue;
+            }
+            let undone = Undone {
+                records: report.records,
+                left,
+                changes,
+            };
+            explanation.regained = report.records - self.undone.records;
+            explanation.is_sound = report.is_sound();
+            if explanation.is_sound {
+                explanation.certainty = Some(Certainty::Proven);
+            }
+            best = Some((explanation, undone));
+        }
+        Ok(best.map(|(explanation, undone)| {
+            self.undone = undone;
+            explanation
+        }))
+    }
+
+    /// The damaged ranges that an explanation of one explains: those within the place where it happened, those that are sound
+    /// with it undone, and what an index says of bytes that are missing.
+    pub(super) fn ranges(&self, of: &Span, explanation: &Explanation) -> Vec<Span> {
+        let place = explanation.place.clone();
+        let place = place.unwrap_or(of.start..of.end);
+        let touches = |range: &Range<u64>| range.start <= place.end && place.start <= range.end;
+        let left = self.undone.left.iter().filter(|own| !touches(own));
+        let left: Vec<_> = left.cloned().collect();
+        let is_undone = !explanation.changes.is_empty();
+        let front = self.stated.map_or(0, |stated| stated.front);
+        // An index that is damaged, or has more than the file, says wrong things of what is whole.
+        let is_in_front = place.start < front || of.start == 0;
+        let is_of_index =
+            explanation.missing.is_some() || is_in_front && explanation.repairs.is_empty();
+        let is_explained = |own: &Span| {
+            let is_there = own.start < place.end && place.start < own.end;
+            is_there
+                || is_undone && !is_left_of(&left, own)
+                || is_of_index && self.is_by_index(own)
+                || explanation.reason == Reason::TextConversion
+        };
+        let all = self.report.damage.iter();
+        let all = all.filter(|own| *own == of || is_explained(own));
+        all.copied().collect()
+    }
+}
+
+/// Whether some of a range stays damaged.
+pub(super) fn is_left_of(left: &[Range<u64>], own: &Span) -> bool {
+    left.iter()
+        .any(|left| left.start < own.end && own.start < left.end)
+}
+
+/// Verifies the file with all proposals applied. Undiagnosed ranges that are sound then are consequences of the others.
+pub(super) fn confirm(
+    source: &Arc<dyn Source>,
+    options: &Options,
+    found: &mut [Diagnosis],
+) -> Result<()> {
+    let repairs = found.iter().flat_map(|diagnosis| &diagnosis.repairs);
+    let flipped = |own: &Repair| (own.offset..own.offset + 1, Fill::Byte(own.new));
+    let patches: Vec<_> = repairs.map(flipped).collect();
+    if patches.is_empty() || source.len() > MAX_CONFIRMED_BYTES {
+        return Ok(());
+    }
+    let all = if patches.len() > 1 {
+        "with all proposals"
+    } else {
+        "then"
+    };
+    let patched = Arc::new(View::new(source.clone(), patches));
+    let report = verify(patched, options, |_| Ok(()))?;
+    for diagnosis in found {
+        let Span { start, end, .. } = diagnosis.span;
+        let mut left = report.damage.iter();
+        let left = left.find(|span| span.start < end && start < span.end);
+        match (diagnosis.reason, left) {
+            (Reason::FlippedBit, Some(left)) => {
+                let from = left.start.max(start);
+                let rest = format!("; from {from} on it stays damaged");
+                diagnosis.evidence.push_str(&rest);
+            }
+            (Reason::FlippedBit, None) if report.is_sound() => {
+                diagnosis.evidence.push_str("; the whole file is sound ");
+                diagnosis.evidence.push_str(all);
+            }
+            (Reason::Unknown, None) if !report.truncated => {
+                diagnosis.reason = Reason::Consequence;
+                diagnosis.certainty = Some(Certainty::Proven);
+                diagnosis.evidence =
+                    "the range is sound once the bits that are proposed elsewhere are flipped back"
+                        .to_owned();
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
