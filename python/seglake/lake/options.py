@@ -49,8 +49,9 @@ class IngestOptions:
             IngestError: they do not fit each other, or the key cannot be read.
         """
         given: dict[str, Any] = {**arguments}
-        key, options = (given.pop(name, None) for name in ("key", "options"))
-        own: dict[str, Any] = {name: value for name, value in (options or {}).items() if value is not None}
+        key = given.pop("key", None)
+        options: dict[str, Any] = given.pop("options", None) or {}
+        own = {name: value for name, value in options.items() if value is not None}
         known = ["record_bytes", "dialect", *limit_options()]
         if unknown := [name for name in own if name not in known]:
             raise ValueError(f"there is no option {unknown[0]!r} here: there are {', '.join(known)}")
