@@ -224,7 +224,7 @@ fn nothing_is_made_beside_a_file_that_is_repaired_elsewhere() {
     let disk = Simulated::new();
     disk.create_folder(Path::new("/other")).unwrap();
     all().swap_remove(1).prepare(&disk);
-    let how = RepairOptions::default().to(PathBuf::from("/other/log"));
+    let how = RepairOptions::default().destination(PathBuf::from("/other/log"));
     let before = disk.count();
     let options = Options::default().disk(disk.disk());
     verbs::repair(Path::new(FILE), &options, &how.raw(true), |_| Ok(())).unwrap();

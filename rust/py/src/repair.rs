@@ -281,7 +281,7 @@ impl RepairArguments<'_> {
         let path: Destination = path.extract()?;
         let (options, is_raw) = options_for(py, self.format, self.key, self.options.as_ref())?;
         let repairing = RepairOptions::default()
-            .to(self.destination.map(|path| path.0))
+            .destination(self.destination.map(|path| path.0))
             .force(self.force)
             .sidecar(self.sidecar.0)
             .raw(is_raw);

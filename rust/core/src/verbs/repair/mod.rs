@@ -58,7 +58,7 @@ pub struct RepairOptions {
     pub sidecar: Option<PathBuf>,
     /// Where the repaired file goes, with its sidecar beside it; neither may be there. `None` puts both in the places of the
     /// damaged ones.
-    pub to: Option<PathBuf>,
+    pub destination: Option<PathBuf>,
     /// Whether to repair also a file of which no block is as it was protected, one that was modified after its sidecar,
     /// and records that their own checksums prove.
     pub force: bool,
@@ -68,7 +68,7 @@ pub struct RepairOptions {
 
 setters!(RepairOptions {
     sidecar: Option<PathBuf>, from;
-    to: Option<PathBuf>, from;
+    destination: Option<PathBuf>, from;
     force: bool;
     raw: bool;
 });
@@ -145,17 +145,17 @@ pub fn repair(
     let path = path.as_ref();
     let disk = options.on();
     let sidecar = sidecar_of(disk, path, repairing.sidecar.as_deref());
-    let new_sidecar = repairing.to.as_deref().map(default_sidecar);
+    let new_sidecar = repairing.destination.as_deref().map(default_sidecar);
     refuse_same(
         disk,
         &[
             ("the file", Some(path)),
             ("its sidecar", Some(&sidecar)),
-            ("the repaired file", repairing.to.as_deref()),
+            ("the repaired file", repairing.destination.as_deref()),
             ("its sidecar", new_sidecar.as_deref()),
         ],
     )?;
-    let to = repairing.to.as_deref().zip(new_sidecar.as_deref());
+    let to = repairing.destination.as_deref().zip(new_sidecar.as_deref());
     let job = Job {
         path,
         sidecar: &sidecar,

@@ -25,7 +25,7 @@ impl Pair {
     /// # Errors
     /// [`Error::Io`].
     pub(super) fn open(job: &Job<'_>) -> Result<Self> {
-        if job.repairing.to.is_some() {
+        if job.repairing.destination.is_some() {
             let file = FileSource::open_on(job.disk, job.path)?;
             let sidecar = to_read(job.disk, job.sidecar)?.ok_or_else(|| job.no_sidecar())?;
             return Ok(Self {
