@@ -241,7 +241,8 @@ class Ingest:
                 key=options.key_files,
                 sidecar=options.sidecar,
                 storage_options=options.storage_options,
-                **options.arguments(None),
+                format=options.format,
+                **options.format_options.arguments(options.format),
             )
         except (OSError, seglake.SeglakeError):
             return None

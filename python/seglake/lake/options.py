@@ -86,13 +86,6 @@ class IngestOptions:
         """Returns them for oplogs of another dialect."""
         return replace(self, format_options=replace(self.format_options, dialect=dialect))
 
-    def arguments(self, format: str | None) -> dict[str, Any]:
-        """Returns what `seglake.open` and others take for files of a format; None is that of the run, or unknown."""
-        format = format or self.format
-        if format is None:
-            return {"options": {**self.format_options.telling(), **dict(self.format_options.limits)}}
-        return {**self.format_options.arguments(format), "format": format}
-
 
 def _check_format(format: str | None, options: FormatOptions) -> None:
     if format is None:

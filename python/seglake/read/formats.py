@@ -48,9 +48,9 @@ class FormatOptions:
         """Returns those that tell a format: the `options` of files whose format is not known."""
         return {"dialect": self.dialect}
 
-    def arguments(self, format: str) -> dict[str, Any]:
-        """Returns those that are given and concern a format, as keyword arguments for `seglake.open`."""
-        foreign = self.foreign(format)
+    def arguments(self, format: str | None) -> dict[str, Any]:
+        """Returns those that are given and concern a format, or all, as keyword arguments for `seglake.open`."""
+        foreign = [] if format is None else self.foreign(format)
         options = {name: value for name, value in self._own() if name not in foreign}
         return {"options": options} if options else {}
 
