@@ -1,6 +1,6 @@
 //! Options by name: `options=` of reading and of writing.
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
 use seglake::columns::Limits;
@@ -42,9 +42,12 @@ pub(crate) fn setting(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Setting>
     if let Ok(flag) = value.cast::<PyBool>() {
         return Ok(flag.is_true().into());
     }
-    match value.extract::<i128>() {
-        Ok(number) if number < 0 => Ok(i64::try_from(number).unwrap_or(i64::MIN).into()),
-        Ok(number) => Ok(u64::try_from(number).unwrap_or(u64::MAX).into()),
+    match value.extract::<i64>() {
+        Ok(number) => Ok(number.into()),
+        // What is too large for that is refused as that is, or as good as no limit.
+        Err(error) if error.is_instance_of::<PyOverflowError>(value.py()) => {
+            Ok(if value.lt(0)? { i64::MIN } else { i64::MAX }.into())
+        }
         Err(_) => Err(wrong_type(name, "an int or a bool", value)),
     }
 }
