@@ -264,6 +264,19 @@ def test_places_with_one_cause_are_one_damage_as_on_a_terminal(report, tmp_path:
     assert len([own for own in tree.all("details") if own.get("class") == "damage"]) == 1
 
 
+def test_a_damage_begins_where_its_cause_is(report, tmp_path: Path) -> None:
+    path = tmp_path / "own.sealed"
+    with seglake.create(path, format="sealed") as writer:
+        for number in range(2_000):
+            writer.write(timestamp=number, type="order.paid", value=bytes([number % 256]) * 100)
+    content = bytearray(path.read_bytes())
+    content[12_288:16_384] = bytes(4_096)
+    path.write_bytes(content)
+    [own] = [own for own in seglake.verify(path).diagnoses if own.reason != "consequence"]
+    assert (own.reason, own.start, own.ranges[0].cause) == ("zeroed_sector", 12_288, "offset_out_of_bounds")
+    assert re.search(r"12,288 to [\d,]+ \(\d ranges\): zeroed sector", report(path)[0].text)
+
+
 def test_a_file_that_cannot_be_read_is_in_the_page_with_its_error(report, tmp_path: Path) -> None:
     tree, _ = report(tmp_path / "none.active", status=2)
     assert "none.active" in tree.text

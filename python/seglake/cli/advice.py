@@ -317,7 +317,7 @@ def _named(own: Diagnosis, format: str) -> dict[str, str]:
         "unpack": _PACKERS.get(packer or ""),
         "other": first([name for name in formats().names if name != format]),
         "dialect": first(_DIALECTS),
-        "width": first("248"),
+        "width": first(("2", "4", "8")),
         "lines": r"s/\n/\r\n/" if "were turned into LF" in own.evidence else r"s/\r\n/\n/",
     }
     return {name: text for name, text in found.items() if text is not None}

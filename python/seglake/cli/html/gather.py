@@ -91,6 +91,12 @@ class Damage:
     zoom: tuple[int, Cells] | None = None
 
     @property
+    def first(self) -> Span:
+        """The range that the cause was found in."""
+        own = self.diagnosis
+        return next((span for span in self.spans if own and span.start == own.start), self.spans[0])
+
+    @property
     def start(self) -> int:
         """Where the first range begins."""
         return self._reached[0].start
@@ -102,8 +108,8 @@ class Damage:
 
     @property
     def _reached(self) -> list[Span]:
-        """The ranges without those that only lead nowhere, such as entries of an index, if there are others."""
-        return [span for span in self.spans if span.cause not in UNREACHED] or self.spans
+        """The ranges, without those that only lead nowhere, as entries of an index do, if the first does not."""
+        return [span for span in self.spans if span.cause not in UNREACHED or span.cause == self.first.cause]
 
     @property
     def place(self) -> tuple[int, int]:
