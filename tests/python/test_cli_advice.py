@@ -99,6 +99,21 @@ def test_an_option_of_the_command_is_not_given_twice(vectors: Path, tmp_path: Pa
     assert line["diagnoses"][0]["command"] == f"seglake verify --format active {path}"
 
 
+def test_only_where_it_is_known_bytes_inserted_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "own.active"
+    with seglake.create(path, format="active") as writer:
+        for number in range(40):
+            writer.write(type="t", value=bytes([number]) * 100)
+    content = path.read_bytes()
+    starts = [record.position for record in seglake.open(path)]
+    path.write_bytes(content[: starts[20] + 50] + b"!" + content[starts[20] + 50 :])
+    [own, *_] = seglake.verify(path).diagnoses
+    assert own.reason == "inserted_bytes"
+    assert advise(seglake.verify(path), own, None).headline == f"bytes inserted (proven): 1 byte at {starts[20] + 50:,}"
+    vague = own._replace(edits=[], place=(own.start, own.end))
+    assert advise(seglake.verify(path), vague, None).headline.endswith(f": within {own.start:,} to {own.end:,}")
+
+
 def test_what_is_lost_is_between_the_sound_records(tmp_path: Path) -> None:
     path = tmp_path / "a.chunks"
     with seglake.create(path, format="chunked", options={"chunk_bytes": 512}) as writer:

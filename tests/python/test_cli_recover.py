@@ -117,6 +117,8 @@ def test_a_wrong_key_is_refused_unless_forced(vectors: Path, tmp_path: Path) -> 
     assert (done.status, done.out) == (2, "")
     assert "nothing was written: probably the wrong key (likely)" in done.err
     assert done.err.index("--key-file") < done.err.index("--force")
+    assert "  do not    change or recover the file\n" in done.err
+    assert done.err.endswith("  --force   recovers no record: it puts all of the file into the quarantine\n")
     assert names(tmp_path) == []
     assert here("recover", "--force", path, new).status == 1
     assert (new.stat().st_size, (tmp_path / "new.active.quarantine").read_bytes()) == (0, path.read_bytes())

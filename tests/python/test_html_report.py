@@ -359,6 +359,33 @@ def test_recover_goes_by_the_file_alone_also_in_the_page(report, tmp_path: Path)
     assert "not as it was protected" not in tree.text
 
 
+def test_recover_is_not_proposed_by_its_own_page(report, tmp_path: Path) -> None:
+    path = sample(tmp_path, "active")
+    content = bytearray(path.read_bytes())
+    content[500:520] = os.urandom(20)
+    path.write_bytes(content)
+    assert "seglake recover" in report(path)[1]
+    tree, text = report(path, tmp_path / "new.active", command=("recover",))
+    assert "cause not found" in tree.text
+    assert "seglake recover " not in text[text.index("<main") : text.index("<footer")]
+
+
+@pytest.mark.parametrize("cause", ["wrong key", "gzip"])
+def test_of_a_file_that_is_all_inside_nothing_is_said_to_be_read_or_lost(
+    cause: str, report, vectors: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "own.active"
+    name = "wrong_key.bin" if cause == "wrong key" else "typical.bin"
+    content = (vectors / "active" / name).read_bytes()
+    path.write_bytes(content if cause == "wrong key" else gzip.compress(content))
+    _, text = report(path, status=2 if cause == "wrong key" else 1)
+    assert "<dt>not lost" not in text
+    [what] = re.findall(r'class="what">(.*?)<', text)
+    assert what.endswith("0 records" if cause == "gzip" else " bytes")
+    said = " ".join(here("verify", path).out.split())
+    assert "Not lost" not in said and ("probably nothing" in said or "if what is inside is sound" in said)
+
+
 def test_a_file_that_is_no_report_is_never_replaced(tmp_path: Path) -> None:
     path = damaged(tmp_path / "orders.active")
     before = path.read_bytes()

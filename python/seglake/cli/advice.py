@@ -42,7 +42,7 @@ class Advice(NamedTuple):
     Attributes:
         headline: what happened, and how sure that is.
         lost: what cannot be read because of it.
-        kept: what of the file can be read.
+        kept: what of the file can be read; None where that is nothing, or is not known.
         command: what to do, as a command to paste. It changes no file.
         do_not: what would make it worse, after "do not".
         evidence: what speaks for it.
@@ -52,7 +52,7 @@ class Advice(NamedTuple):
 
     headline: str
     lost: str
-    kept: str
+    kept: str | None
     command: str | None
     do_not: str | None
     evidence: str
@@ -131,7 +131,7 @@ def example(name: str) -> Advice:
     }
     reason = REASONS[name]
     happened, lost = filled(reason.happened, facts) or "", filled(reason.lost or (), facts) or _lost(report, own)
-    return Advice(happened, lost, "", filled(reason.commands, facts), reason.do_not, "", "", reason.question)
+    return Advice(happened, lost, None, filled(reason.commands, facts), reason.do_not, "", "", reason.question)
 
 
 def in_lines(headline: str, said: Advice | Reason, command: str | None) -> str:
@@ -198,10 +198,12 @@ def titled(own: Diagnosis) -> str:
     return title(own.reason) + (f" ({own.certainty})" if own.certainty is not None else "")
 
 
-def kept(report: Report) -> str:
-    """What of a file can be read."""
-    if not report.records:
-        return "no record can be read as it is"
+def kept(report: Report) -> str | None:
+    """What of a file can be read; None where that is nothing, or is not known."""
+    # What another dialect makes of the bytes are no records.
+    is_known = not report.wrong_key and all(own.reason != "other_dialect" for own in report.diagnoses)
+    if not report.records or not is_known:
+        return None
     first, last = report.first_timestamp_us, report.last_timestamp_us
     when = "" if first is None or last is None else f", {_interval(first, last)}"
     return count(report.records, "record") + when

@@ -135,7 +135,7 @@ def _nothing_sound(file: Input, how: dict[str, Any]) -> Trouble:
     report = seglake.verify(file.from_start(), sidecar=None, explain=1, **options.given(how))
     said = advise(report, report.diagnoses[0], file.path, options.as_typed(how))
     headline = f"{printable(file.label)}: nothing to recover, nothing was written: {said.headline}"
-    forced = "\n  or        --force puts all of it into the quarantine"
+    forced = "\n  --force   recovers no record: it puts all of the file into the quarantine"
     return Trouble(in_lines(headline, said, said.command) + f"\n  shown by  {said.evidence}" + forced)
 
 

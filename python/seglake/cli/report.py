@@ -55,7 +55,7 @@ def explained(report: Report, label: str, path: str | None, reading: Sequence[st
     found = blocks(report.diagnoses)
     if not found:
         where = f"{printable(label)}: damaged: {damage_in_short(report)}"
-        yield Text(_wrapped(f"{where}. Not lost: {kept(report)}.", width), "bold")
+        yield Text(_wrapped(f"{where}.{_not_lost(kept(report))}", width), "bold")
     for number, block in enumerate(found[:_MOST_SHOWN]):
         text = _block(report, block, ("" if number else label, path), reading, width)
         if block.consequences and len(found) > 1:
@@ -115,7 +115,7 @@ def _block(report: Report, block: Block, file: tuple[str, str | None], reading: 
     label, path = file
     said = advise(report, block.cause, path, reading)
     verdict = printable(label) + (": " if report.wrong_key else ": damaged: ") if label else "also: "
-    not_lost = f" Not lost: {said.kept}." if label and report.records else ""
+    not_lost = _not_lost(said.kept) if label else ""
     text = Text(_wrapped(f"{verdict}{said.headline}. Lost: {said.lost}.{not_lost}", width), "bold")
     lines = [
         ("do not", said.do_not),
@@ -133,6 +133,10 @@ def _block(report: Report, block: Block, file: tuple[str, str | None], reading: 
         if content:
             text.append("\n" + labelled(name, content, width))
     return text
+
+
+def _not_lost(kept: str | None) -> str:
+    return "" if kept is None else f" Not lost: {kept}."
 
 
 def _wrapped(text: str, width: int) -> str:

@@ -173,7 +173,7 @@ def _print_text(out: Console, text: str) -> None:
 
 def _facts(report: Report) -> str:
     what = f"{report.format}, {count(report.nbytes, 'byte')}"
-    if report.ok or report.wrong_key:
+    if report.ok:
         what = f"{report.format}, {exact_size(report.nbytes)}, {count(report.records, 'record')}"
     if report.ok and report.first_timestamp_us is not None and report.last_timestamp_us is not None:
         what += f"\n{instant_us(report.first_timestamp_us)} to {instant_us(report.last_timestamp_us)}"

@@ -282,7 +282,7 @@ REASONS: Final[dict[str, Reason]] = {
         ("the messages are of the dialect {dialect}", "the messages are of another dialect"),
         "an oplog's first messages decode in another dialect, and not in this one",
         "an oplog of draft-1.1 that is read without --dialect",
-        lost="nothing",
+        lost="probably nothing",
         commands=("{verify} --dialect {dialect} {file}", "{look}"),
         do_not="change or recover the file",
     ),
@@ -291,7 +291,7 @@ REASONS: Final[dict[str, Reason]] = {
         ("the file is of the format {other}", "the file is of another format of seglake"),
         "no record is verified, and the file is of another of these formats",
         "a sealed segment whose name ends in .active",
-        lost="nothing",
+        lost="probably nothing",
         commands=("{verify} --format {other} {file}", "{look}"),
         do_not=_INSIDE,
     ),
@@ -463,7 +463,7 @@ REASONS: Final[dict[str, Reason]] = {
     ),
     "truncated": Reason(
         "file cut off",
-        ("{missing_bytes} are missing", "the file ends too early"),
+        ("{missing_bytes} missing", "the file ends too early"),
         "the file ends too early: at a multiple of 64 KiB, or it is of a format that is written whole, or its log or "
         "its index says that it was longer",
         "a copy that stopped in the middle",
@@ -489,7 +489,7 @@ REASONS: Final[dict[str, Reason]] = {
     ),
     "restorable": Reason(
         "not as it was protected",
-        "{nbytes} are not as they were protected, and the parity sidecar has them",
+        "the file differs in {nbytes}, which the parity sidecar has",
         "the file's parity sidecar has other bytes there, which agree with its hash",
         "a sector reads as zeros, and FILE.par has it",
         lost="nothing",

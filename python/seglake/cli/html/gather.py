@@ -150,6 +150,8 @@ class Seen:
     @property
     def cause(self) -> Diagnosis | None:
         """What the first screen is about."""
+        if self.report.wrong_key:
+            return next(iter(self.report.diagnoses), None)
         return self.damages[0].diagnosis if self.damages else None
 
 

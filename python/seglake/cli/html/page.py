@@ -27,6 +27,7 @@ from .states import STATES, runs_of, worst
 
 if TYPE_CHECKING:
     from seglake import Report
+    from seglake.types import Diagnosis
 
 __all__ = ["MARK", "Line", "Page", "states_in_short", "written"]
 
@@ -183,9 +184,8 @@ def _first_line(page: Page) -> Html:
 def _file(seen: Seen, name: str, page: Page, most: int, entries: dict[str, Any], *, bytes_too: bool) -> Html:
     """All of one file: the first screen, then the map, then each damage."""
     shown = seen.damages[:most]
-    advice = [
-        None if own.diagnosis is None else advise(seen.report, own.diagnosis, seen.path, seen.reading) for own in shown
-    ]
+    advice = [own.diagnosis and _advice(seen, own.diagnosis, page.command) for own in shown]
+    first = advice[0] if advice else seen.cause and _advice(seen, seen.cause, page.command)
     doubtful = [own for own in shown if own.diagnosis is not None and own.diagnosis.certainty != "proven"]
     candidates = doubtful[:_MOST_CANDIDATES]
     parts: list[Html] = []
@@ -199,7 +199,7 @@ def _file(seen: Seen, name: str, page: Page, most: int, entries: dict[str, Any],
         parts.append(element("p", f"and {count(left, 'more range')}: the totals below count them, --json lists them"))
     return element(
         "section",
-        _first_screen(seen, name, title="h1" if page.files == 1 and not page.notes else "h2"),
+        _first_screen(seen, name, first, title="h1" if page.files == 1 and not page.notes else "h2"),
         _candidates([(own, said) for own, said in zip(shown, advice, strict=True) if said and own in candidates]),
         _picture(seen, name),
         element("section", element("h2", "Damage"), *_index(seen, name, shown), *parts) if shown else None,
@@ -216,13 +216,20 @@ def _verdict(seen: Seen) -> tuple[str, str]:
     return ("sound", "sound") if seen.report.ok else ("damaged", "corrupt")
 
 
-def _first_screen(seen: Seen, name: str, title: str) -> Html:
+def _advice(seen: Seen, own: Diagnosis, command: str) -> Advice:
+    """What is said of a cause, without the command that is running."""
+    said = advise(seen.report, own, seen.path, seen.reading)
+    is_running = command == "recover" and said.command is not None and said.command.startswith("seglake recover ")
+    return said._replace(command=None) if is_running else said
+
+
+def _first_screen(seen: Seen, name: str, advice: Advice | None, title: str) -> Html:
     """Verdict, cause, what is lost and what is not, one command, and what not to do: in this order."""
     report, (verdict, style) = seen.report, _verdict(seen)
-    what = f"{report.format}, {exact_size(report.nbytes)}, {count(report.records, 'record')}"
+    what = f"{report.format}, {exact_size(report.nbytes)}"
+    what += "" if report.wrong_key else f", {count(report.records, 'record')}"
     if report.first_timestamp_us is not None and report.last_timestamp_us is not None:
         what += f", {instant_us(report.first_timestamp_us)} to {instant_us(report.last_timestamp_us)}"
-    cause = report.diagnoses[0] if report.diagnoses and report.wrong_key else seen.cause
     plainly = None if report.ok else facts([("damaged", damage_in_short(report)), ("not lost", kept(report))])
     others = len(seen.damages) - 1
     more = element("a", f"and {count(others, 'other damage')} below", href=f"#{name}-2") if others > 0 else None
@@ -230,7 +237,7 @@ def _first_screen(seen: Seen, name: str, title: str) -> Html:
         "section",
         element(title, data(seen.label), ": ", element("strong", verdict, class_=f"verdict-{style}")),
         element("p", what, class_="what"),
-        advised(advise(report, cause, seen.path, seen.reading)) if cause else plainly,
+        advised(advice) if advice else plainly,
         more and element("p", more),
         *(element("p", remark) for remark in seen.remarks),
     )
