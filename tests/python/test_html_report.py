@@ -9,6 +9,7 @@ import json
 import os
 import random
 import re
+import subprocess
 import sys
 from collections.abc import Callable
 from html.parser import HTMLParser
@@ -384,6 +385,16 @@ def test_of_a_file_that_is_all_inside_nothing_is_said_to_be_read_or_lost(
     assert what.endswith("0 records" if cause == "gzip" else " bytes")
     said = " ".join(here("verify", path).out.split())
     assert "Not lost" not in said and ("probably nothing" in said or "if what is inside is sound" in said)
+
+
+def test_what_draws_pages_is_imported_for_a_page_only(vectors: Path, tmp_path: Path) -> None:
+    code = "import sys; from seglake.cli import main; main(sys.argv[1:]); print('seglake.cli.html.page' in sys.modules)"
+    path = vectors / "active" / "typical.bin"
+    for arguments, said in ((["verify"], "False"), (["verify", "--html", tmp_path / "report.html"], "True")):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments, path], capture_output=True, check=True, text=True
+        )
+        assert done.stdout.splitlines()[-1] == said
 
 
 def test_a_file_that_is_no_report_is_never_replaced(tmp_path: Path) -> None:

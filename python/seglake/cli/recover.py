@@ -12,7 +12,7 @@ from . import options
 from .advice import advise, in_lines
 from .failure import Status, Trouble, describe, say
 from .help_groups import Command
-from .html.writer import html, opened_report
+from .html import html, opened_report
 from .inputs import Input, opened_to_rewrite
 from .render import count, exact_size, json_text, named_lines, printable
 from .vocabulary import meaning

@@ -11,7 +11,7 @@ import click
 from . import folders, options
 from .failure import Status, describe, report_status, tell
 from .help_groups import Command
-from .html.writer import HtmlReport, html, opened_report
+from .html import html, opened_report
 from .inputs import opened
 from .other import other_line
 from .render import count, exact_size, json_text, printable
@@ -21,6 +21,8 @@ from .verdict import Tally, one_line
 
 if TYPE_CHECKING:
     from seglake.parity import Scrubbed
+
+    from .html.writer import HtmlReport
 
 _EXAMPLES = """
 \b

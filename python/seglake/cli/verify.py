@@ -20,7 +20,7 @@ from . import folders, options
 from .advice import as_json, of_unread
 from .failure import Status, describe, report_status, tell
 from .help_groups import Command
-from .html.writer import HtmlReport, html, opened_report
+from .html import html, opened_report
 from .inputs import Input, each, log_facts, opened
 from .other import Other, other_json, tell_other
 from .render import json_text
@@ -30,6 +30,8 @@ from .verdict import Shown, Tally, one_line, show_in_full
 
 if TYPE_CHECKING:
     from seglake import Report
+
+    from .html.writer import HtmlReport
 
 _LARGE_BYTES = 256 << 20
 # What a line has room for.

@@ -17,7 +17,6 @@ from .. import options
 from ..advice import titled
 from ..failure import Trouble, describe
 from ..inputs import STANDARD_INPUT, Input
-from ..options import Option, together
 from ..render import count, printable, size
 from ..report import index_in_words, parity_in_words
 from .gather import Budget, see
@@ -26,33 +25,11 @@ from .page import MARK, Line, Page, states_in_short, written
 if TYPE_CHECKING:
     from seglake import Report
 
-__all__ = ["HtmlReport", "html", "opened_report"]
+__all__ = ["HtmlReport"]
 
 _MOST_SEEN: Final = 20
 # Those that hold what nobody else is to know, or that say where the report goes.
 _NOT_SHOWN: Final = ("key", "html", "files", "paths", "path", "source", "destination")
-
-html: Option = together(
-    click.option("--html", metavar="REPORT", type=options.PATH, help="Also write a page for a browser."),
-    click.option(
-        "--no-values", is_flag=True, help="With --html: no values of records in the page, only lengths and hashes."
-    ),
-)
-"""Where the report goes, and whether it has values."""
-
-
-def opened_report(path: str | None, *, no_values: bool) -> HtmlReport | None:
-    """The report of the command that runs; None if none is asked for.
-
-    Raises:
-        Trouble: there is a file of this name that is not such a report.
-        click.UsageError: `--no-values` without a report.
-    """
-    if path is None:
-        if no_values:
-            raise click.UsageError("--no-values is for a report: name one with --html")
-        return None
-    return HtmlReport(path, values=not no_values)
 
 
 def _verified_anew(file: Input, how: dict[str, Any], sidecar: str | None = "auto") -> Report:

@@ -6,7 +6,7 @@ import click
 
 from .. import options
 from ..help_groups import Command
-from ..html.writer import html
+from ..html import html
 from .folder import folder, reading
 
 _EXAMPLES = """
