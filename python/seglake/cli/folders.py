@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 _Found = TypeVar("_Found")
 
-# Each has a file's window in memory, so a machine with very many cores is not to have one for each.
-
 
 class _NotWantedError(Exception):
     """Ends the work on a file that nobody waits for any more."""

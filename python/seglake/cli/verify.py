@@ -113,9 +113,9 @@ def command(
 
     report = opened_report(html, no_values=no_values)
     named = folders.files_named(files, globs, how["key"])
-    beside = folders.segments_named(files, how["key"])
-    not_read = folders.tell_unread(segment.unread for segment in beside.values())
-    named = named._replace(segments={**beside, **named.segments})
+    alone = folders.segments_named(files, how["key"])
+    not_read = folders.tell_unread(segment.unread for segment in alone.values())
+    named = named._replace(segments={**alone, **named.segments})
     options.check_index(how, named.files)
     parity = options.parity(sidecar, named.files)
     options.check_key(how["key"])

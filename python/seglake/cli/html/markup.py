@@ -29,9 +29,8 @@ class Html(str):
 
 def visible(text: str) -> str:
     r"""The text with all that is not printable or not seen spelled out as `\u{…}`, and lone bytes as `\xNN`."""
-    if text.isprintable() and not _INVISIBLE.search(text):
-        return text
-    return "".join(own if own.isprintable() and not _INVISIBLE.match(own) else _spelled(own) for own in text)
+    text = _INVISIBLE.sub(lambda own: _spelled(own[0]), text)
+    return text if text.isprintable() else "".join(own if own.isprintable() else _spelled(own) for own in text)
 
 
 def _spelled(character: str) -> str:

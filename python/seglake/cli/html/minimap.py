@@ -69,7 +69,8 @@ def figure(own: Map, name: str, label: str) -> Html:
         name: an identifier that no other picture of the page has.
         label: what it is a picture of.
     """
-    return element("figure", scrolled(label, _draw(own, name, label)), _legend(own))
+    letters = own.letters
+    return element("figure", scrolled(label, _draw(own, letters, name, label)), _legend(own, letters))
 
 
 def _size(nbytes: int) -> str:
@@ -82,9 +83,9 @@ def boundary(offset: int) -> str | None:
     return None if of is None else f"{_size(of)} * {offset // of:,}"
 
 
-def _draw(own: Map, name: str, label: str) -> Html:
+def _draw(own: Map, letters: str, name: str, label: str) -> Html:
     """The picture, and in words what it shows."""
-    letters, cell_bytes = own.letters, own.cells.cell_bytes
+    cell_bytes = own.cells.cell_bytes
     rows = max(-(-len(letters) // _COLUMNS), 1)
     wide, high = _GUTTER + _COLUMNS * _CELL + 2, _TOP + rows * _ROW
     parts = [
@@ -137,10 +138,8 @@ def _rulers(own: Map, cells: int) -> Iterable[Html]:
         places = (_place(at) for at in range(-own.start % step // cell, cells, step // cell))
         lines = "".join(f"M{x} {y - 3}v{_LEDGER + _CONTENT + 4}" for x, y in places)
         yield element("path", class_=f"ruler {style}", d=lines)
-    said = [
-        f"{mark} line: {size(step).replace('.0', '')}" for step, mark in zip(ruled, ("thin", "thick"), strict=False)
-    ]
-    yield element("text", "; ".join([f"cell: {size(cell).replace('.0', '')}", *said]), x=_GUTTER, y=9, class_="scale")
+    said = [f"{mark} line: {_size(step)}" for step, mark in zip(ruled, ("thin", "thick"), strict=False)]
+    yield element("text", "; ".join([f"cell: {_size(cell)}", *said]), x=_GUTTER, y=9, class_="scale")
 
 
 def _text(offset: int, row: int) -> Html:
@@ -201,9 +200,9 @@ def _in_words(own: Map, letters: str) -> str:
     )
 
 
-def _legend(own: Map) -> Html:
+def _legend(own: Map, letters: str) -> Html:
     """What the patterns of a picture mean: those that are in it."""
-    states = [_key(each.style, f"{each.letter} {each.name}") for each in STATES.values() if each.letter in own.letters]
+    states = [_key(each.style, f"{each.letter} {each.name}") for each in STATES.values() if each.letter in letters]
     looks = [_key(f"class-{letter}", word) for letter, word in CLASSES.items() if letter in own.cells.classes]
     arrows = element("dd", "→ to the same bytes, or from the entry that leads there") if own.links else None
     parts = (element("dt", "ledger"), *states, element("dt", "content"), *looks, arrows)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from seglake import Report
     from seglake.types import Diagnosis
 
-__all__ = ["MARK", "Line", "Page", "states_in_short", "written"]
+__all__ = ["MARK", "Line", "Page", "states_in_short", "verdict", "written"]
 
 MARK: Final = '<!DOCTYPE html>\n<html lang="en" data-by="seglake">'
 """What each report begins with: a file that does not is not replaced by one."""
@@ -119,13 +119,7 @@ class Page:
 
 def written(page: Page) -> str:
     """The page as HTML, of at most 2 MB: if there is more to show, less of it is shown."""
-    for most, bytes_too, json_too in (
-        (100, True, True),
-        (100, False, True),
-        (20, False, True),
-        (5, False, False),
-        (0, False, False),
-    ):
+    for most, bytes_too, json_too in _LESS_AND_LESS:
         text = _written(page, most, bytes_too=bytes_too, json_too=json_too)
         if len(text) <= MOST_BYTES // 4 or len(text.encode()) <= MOST_BYTES:
             return text
@@ -210,10 +204,11 @@ def _file(seen: Seen, name: str, page: Page, most: int, entries: dict[str, Any],
     )
 
 
-def _verdict(seen: Seen) -> tuple[str, str]:
-    if seen.report.wrong_key:
+def verdict(report: Report) -> tuple[str, str]:
+    """What a file is, and the style of that."""
+    if report.wrong_key:
         return "probably the wrong key", "kept"
-    return ("sound", "sound") if seen.report.ok else ("damaged", "corrupt")
+    return ("sound", "sound") if report.ok else ("damaged", "corrupt")
 
 
 def _advice(seen: Seen, own: Diagnosis, command: str) -> Advice:
@@ -225,7 +220,7 @@ def _advice(seen: Seen, own: Diagnosis, command: str) -> Advice:
 
 def _first_screen(seen: Seen, name: str, advice: Advice | None, title: str) -> Html:
     """Verdict, cause, what is lost and what is not, one command, and what not to do: in this order."""
-    report, (verdict, style) = seen.report, _verdict(seen)
+    report, (said, style) = seen.report, verdict(seen.report)
     what = f"{report.format}, {exact_size(report.nbytes)}"
     what += "" if report.wrong_key else f", {count(report.records, 'record')}"
     if report.first_timestamp_us is not None and report.last_timestamp_us is not None:
@@ -235,7 +230,7 @@ def _first_screen(seen: Seen, name: str, advice: Advice | None, title: str) -> H
     more = element("a", f"and {count(others, 'other damage')} below", href=f"#{name}-2") if others > 0 else None
     return element(
         "section",
-        element(title, data(seen.label), ": ", element("strong", verdict, class_=f"verdict-{style}")),
+        element(title, data(seen.label), ": ", element("strong", said, class_=f"verdict-{style}")),
         element("p", what, class_="what"),
         advised(advice) if advice else plainly,
         more and element("p", more),

@@ -20,7 +20,7 @@ from ..inputs import STANDARD_INPUT, Input
 from ..render import count, printable, size
 from ..report import index_in_words, parity_in_words
 from .gather import Budget, see
-from .page import MARK, Line, Page, states_in_short, written
+from .page import MARK, Line, Page, states_in_short, verdict, written
 
 if TYPE_CHECKING:
     from seglake import Report
@@ -120,19 +120,18 @@ class HtmlReport:
                 page.seen.append(
                     see(file, report, how, self._budget, _remarks(report, json, label), values=page.values)
                 )
-        verdict = "sound" if report.ok else "probably the wrong key" if report.wrong_key else "damaged"
         reasons = Counter(titled(own) for own in report.diagnoses if own.reason != "consequence")
         said = "; ".join(f"{reason}, {number:,} times" if number > 1 else reason for reason, number in reasons.items())
         states = states_in_short(report)
-        line = Line(label, verdict, said or count(report.records, "record"), report.nbytes, states, mark)
+        line = Line(label, verdict(report)[0], said or count(report.records, "record"), report.nbytes, states, mark)
         page.add(line, json if page.values else _without_tenants(json))
         if page.files > 1 and page.seen and page.seen[0].report.ok:
             del page.seen[0]  # of several only those that are damaged are shown
 
     def add_other(self, parity: ParityReport, json: dict[str, Any], label: str) -> None:
         """Add a file that is not a segment."""
-        verdict = "sound" if parity.outcome == "sound" else "damaged"
-        self._page.add(Line(label, verdict, parity_in_words(parity, label)), json)
+        found = "sound" if parity.outcome == "sound" else "damaged"
+        self._page.add(Line(label, found, parity_in_words(parity, label)), json)
 
     def add_failed(self, label: str, error: Exception) -> None:
         """Add a file that could not be read."""
