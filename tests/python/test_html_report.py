@@ -387,6 +387,19 @@ def test_of_a_file_that_is_all_inside_nothing_is_said_to_be_read_or_lost(
     assert "Not lost" not in said and ("probably nothing" in said or "if what is inside is sound" in said)
 
 
+def test_of_several_files_no_sound_one_is_read_for_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from seglake.cli.html import writer
+
+    seen: list[str] = []
+    see = writer.see
+    monkeypatch.setattr(writer, "see", lambda file, *rest, **how: seen.append(file.label) or see(file, *rest, **how))
+    sound, bad = sample(tmp_path, "active"), damaged(tmp_path / "bad.active")
+    for files, read in (([sound, bad, sound], [str(bad)]), ([sound], [str(sound)])):
+        here("verify", "--html", tmp_path / "report.html", *files)
+        assert seen == read
+        seen.clear()
+
+
 def test_what_draws_pages_is_imported_for_a_page_only(vectors: Path, tmp_path: Path) -> None:
     code = "import sys; from seglake.cli import main; main(sys.argv[1:]); print('seglake.cli.html.page' in sys.modules)"
     path = vectors / "active" / "typical.bin"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack, closing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -99,6 +100,7 @@ def command(
 
     options.check_key(how["key"])
     page = opened_report(html, no_values=no_values)
+    is_only = len(paths) == 1 and not os.path.isdir(paths[0])  # noqa: PTH112
     tally, status, mended, skipped = Tally(), int(Status.SOUND), 0, 0
     with ExitStack() as display:
         shown: dict[str, Advance | None] = {}
@@ -137,7 +139,7 @@ def command(
                     tally.unreadable += 1
                 _tell(each, as_json=as_json)
                 if page is not None:
-                    _add(page, each, how)
+                    _add(page, each, how, is_only=is_only)
     if page is not None:
         page.note(_summary(tally, mended, skipped))
         wrote = page.write()
@@ -156,13 +158,14 @@ def _status(found: Scrubbed) -> int:
     return Status.SOUND if found.ok else Status.DAMAGED
 
 
-def _add(page: HtmlReport, found: Scrubbed, how: dict[str, Any]) -> None:
+def _add(page: HtmlReport, found: Scrubbed, how: dict[str, Any], *, is_only: bool) -> None:
     """Add a file to the report: as it was before it was repaired, if it was."""
     if found.error is not None:
         page.add_failed(found.path, found.error)
     elif found.report is not None:
         kept = (found.repaired and found.repaired.damaged) or found.path
-        page.add(found.report, _json(found), found.path, lambda: opened(kept, spool_limit=0), how, explain=True)
+        again = partial(opened, kept, spool_limit=0)
+        page.add(found.report, _json(found), found.path, again, how, is_only=is_only, explain=True)
     elif found.parity is not None:
         page.add_other(found.parity, _json(found), found.path)
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -173,8 +174,8 @@ class _Verifying:
         def check(file: Input) -> int:
             with byte_progress(PurePath(file.label).name) as advance:
                 found = self._checked(file, self.cores, self.explain, advance)
-            self._add(found, file.label, file.path, lambda: nullcontext(file))
-            return self._tell_of(found, file.label, file.path, in_one_line=len(files) > 1 and found.is_ok)
+            is_short = len(files) > 1 and found.is_ok
+            return self._tell_of(found, file.label, file.path, lambda: nullcontext(file), in_one_line=is_short)
 
         spool_limit, segments = self.spool_limit, self.named.segments
         return each(files, spool_limit=spool_limit, action=check, failed=self._failed, segments=segments)
@@ -192,10 +193,11 @@ class _Verifying:
                     self._failed(name, found)
                     worst = max(worst, tell(found, label=name))
                 else:
-                    self._add(found, name, name, lambda name=name: self._opened(name))
                     in_log = name in self.named.segments
                     is_short = not in_log or found.is_ok
-                    worst = max(worst, self._tell_of(found, name, name, in_one_line=is_short, in_log=in_log))
+                    again = partial(self._opened, name)
+                    status = self._tell_of(found, name, name, again, in_one_line=is_short, in_log=in_log)
+                    worst = max(worst, status)
         return worst
 
     def sum_up(self, worst: int, *, many: bool) -> None:
@@ -252,14 +254,26 @@ class _Verifying:
         return Checked(report, None if found is None else index_facts(found))
 
     def _tell_of(
-        self, found: Checked | Other, label: str, path: str | None, *, in_one_line: bool, in_log: bool = False
+        self,
+        found: Checked | Other,
+        label: str,
+        path: str | None,
+        opened: Callable[[], AbstractContextManager[Input]],
+        *,
+        in_one_line: bool,
+        in_log: bool = False,
     ) -> int:
         if isinstance(found, Other):
+            if self.html is not None:
+                self.html.add_other(found.parity, other_json(found, path), label)
             self.tally.add_other(found.parity)
             if not (self.quiet and found.is_ok):
                 tell_other(found, label, path, as_json=self.as_json, in_one_line=in_one_line)
             return Status.SOUND if found.is_ok else Status.DAMAGED
         report, index = found
+        json = self._json(found, path) if self.as_json or self.html is not None else {}
+        if self.html is not None:
+            self.html.add(report, json, label, opened, self.how, self._mark(label), is_only=len(self.named.files) == 1)
         self.tally.add(report)
         if self.quiet and report_status(report) == Status.SOUND and (index is None or index["ok"]):
             return Status.SOUND
@@ -267,7 +281,7 @@ class _Verifying:
         if report.format in self.indexed and self.how["index"] is not False:
             rebuilding = index_rebuilding(index, path, self.how["index"], log_ok=report.ok and report.records > 0)
         if self.as_json:
-            click.echo(json_text(self._json(found, path)))
+            click.echo(json_text(json))
         elif in_one_line:
             click.echo(one_line(report, label, index, rebuilding, in_log=in_log))
         else:
@@ -284,23 +298,11 @@ class _Verifying:
     def _opened(self, name: str) -> AbstractContextManager[Input]:
         return opened(name, spool_limit=self.spool_limit, segments=self.named.segments)
 
-    def _add(
-        self,
-        found: Checked | Other,
-        label: str,
-        path: str | None,
-        opened: Callable[[], AbstractContextManager[Input]],
-    ) -> None:
-        """Add a file to the report, if one is asked for."""
-        if self.html is None:
-            return
-        if isinstance(found, Other):
-            self.html.add_other(found.parity, other_json(found, path), label)
-            return
+    def _mark(self, label: str) -> int | None:
+        """Up to where a log says that a segment is synced; None if none does."""
         segment = self.named.segments.get(label)
         synced = next((log.synced for log in self.named.logs if segment and log.path == segment.log), None)
-        mark = synced[1] if segment and synced and synced[0] == segment.sequence else None
-        self.html.add(found.report, self._json(found, path), label, opened, self.how, mark)
+        return synced[1] if segment and synced and synced[0] == segment.sequence else None
 
     def _failed(self, name: str, error: Exception) -> None:
         self.tally.unreadable += 1

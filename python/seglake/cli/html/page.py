@@ -119,6 +119,7 @@ class Page:
 
 def written(page: Page) -> str:
     """The page as HTML, of at most 2 MB: if there is more to show, less of it is shown."""
+    text = ""
     for most, bytes_too, json_too in _LESS_AND_LESS:
         text = _written(page, most, bytes_too=bytes_too, json_too=json_too)
         if len(text) <= MOST_BYTES // 4 or len(text.encode()) <= MOST_BYTES:

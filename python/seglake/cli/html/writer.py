@@ -98,6 +98,7 @@ class HtmlReport:
         how: dict[str, Any],
         mark: int | None = None,
         *,
+        is_only: bool,
         explain: bool = False,
     ) -> None:
         """Add a file that was read.
@@ -109,11 +110,11 @@ class HtmlReport:
             opened: opens it once more.
             how: the options of reading.
             mark: up to where its log says that it is synced.
+            is_only: whether there is no other file: else it is shown in full only if it is damaged.
             explain: whether what the damage comes from is yet to be found.
         """
         page = self._page
-        is_shown = len(page.seen) < _MOST_SEEN if not report.ok else page.files == 0
-        if is_shown:
+        if is_only if report.ok else len(page.seen) < _MOST_SEEN:
             with opened() as file:
                 if explain and not report.ok:
                     report = _verified_anew(file, how)
@@ -125,8 +126,6 @@ class HtmlReport:
         states = states_in_short(report)
         line = Line(label, verdict(report)[0], said or count(report.records, "record"), report.nbytes, states, mark)
         page.add(line, json if page.values else _without_tenants(json))
-        if page.files > 1 and page.seen and page.seen[0].report.ok:
-            del page.seen[0]  # of several only those that are damaged are shown
 
     def add_other(self, parity: ParityReport, json: dict[str, Any], label: str) -> None:
         """Add a file that is not a segment."""
@@ -148,7 +147,8 @@ class HtmlReport:
             OSError, SeglakeError: it cannot be read.
         """
         report = _verified_anew(file, how, sidecar=None)
-        self.add(report, {**report.to_dict(), "path": file.path}, file.label, lambda: nullcontext(file), how)
+        json = {**report.to_dict(), "path": file.path}
+        self.add(report, json, file.label, lambda: nullcontext(file), how, is_only=True)
 
     def write(self) -> str:
         """Write the report, and return a line that says so.
