@@ -47,6 +47,19 @@ def test_a_command_can_be_pasted_whatever_the_name(name: str, vectors: Path, tmp
     assert len(list(tmp_path.iterdir())) == 3
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_what_undoes_recovering_can_be_pasted(
+    name: str, vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    content = (vectors / "active" / "flip_message.bin").read_bytes()
+    (tmp_path / "own.active").write_bytes(content)
+    [line] = [own for own in here("recover", "own.active", f"./{name}").out.splitlines() if "--undo" in own]
+    assert line.isprintable()
+    assert pasted(line.partition("to undo")[2], tmp_path).returncode == 0
+    assert (tmp_path / "ORIGINAL").read_bytes() == content
+
+
 @given(st.text(st.characters(exclude_characters="\0/", exclude_categories=()), min_size=1, max_size=20))
 def test_a_word_of_the_shell_is_the_path(name: str) -> None:
     try:

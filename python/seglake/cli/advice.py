@@ -337,7 +337,7 @@ def _commands(
     extract = f"seglake extract {file} --range"
     # A tool that knows no URIs reads it from another process.
     content = f"<({extract} 0:)" if is_uri(path) else file
-    verify = shlex.join(["seglake", "verify", *reading])
+    verify = shell_line("seglake", "verify", *reading)
     plain, sound = (shell_word(new_name(path, word)) for word in ("plain", "sound"))
     facts = {"file": file, "content": content, "plain": plain, "new": sound, "verify": verify}
     # What turns all of the file back must not cost records that are sound as they are.
@@ -347,14 +347,14 @@ def _commands(
         facts["look"] = f"{extract} 0:{min(report.nbytes, _LOOK_BYTES)} --hex"
         facts["look_there"] = f"{extract} {own.start}:{min(own.end, own.start + 4 * _LOOK_BYTES)} --hex"
     if report.records and not report.wrong_key:
-        facts["recover"] = f"{shlex.join(['seglake', 'recover', *reading])} {file} {sound}"
+        facts["recover"] = f"{shell_line('seglake', 'recover', *reading)} {file} {sound}"
     if 0 < place[0] < report.nbytes:
         parts = [shell_word(new_name(path, word)) for word in ("first", "second")]
         halves = [f"{extract} :{place[0]} > {parts[0]}", f"{extract} {place[0]}: > {parts[1]}"]
         facts["split"] = f"{' && '.join(halves)} && {verify} {' '.join(parts)}"
     if report.parity is not None and report.parity.sidecar not in (None, f"{path}.par"):
         reading = [*reading, "--sidecar", report.parity.sidecar]
-    facts["repair"] = shlex.join(["seglake", "repair", *reading])
+    facts["repair"] = shell_line("seglake", "repair", *reading)
     undo = _undo(own, extract, content, sound)
     return facts if undo is None else facts | {"undo": f"{undo} && {verify} {sound}"}
 
@@ -393,8 +393,14 @@ def new_name(path: str, word: str) -> str:
 
 def shell_word(path: str) -> str:
     """A path as a word of a shell's command line, whatever is in it, in characters that a terminal shows."""
-    path = f"./{path}" if path.startswith("-") else path
-    if path.isprintable():
-        return shlex.quote(path)
-    plain = (chr(byte) if 0x20 <= byte < 0x7F and byte not in b"'\\" else f"\\{byte:03o}" for byte in os.fsencode(path))
+    return shell_line(f"./{path}" if path.startswith("-") else path)
+
+
+def shell_line(*words: str) -> str:
+    """A shell's command line, whatever is in its words, in characters that a terminal shows."""
+    return " ".join(shlex.quote(word) if word.isprintable() else _in_octal(word) for word in words)
+
+
+def _in_octal(word: str) -> str:
+    plain = (chr(byte) if 0x20 <= byte < 0x7F and byte not in b"'\\" else f"\\{byte:03o}" for byte in os.fsencode(word))
     return f"$'{''.join(plain)}'"

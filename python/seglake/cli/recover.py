@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from . import options
-from .advice import advise, in_lines
+from .advice import advise, in_lines, shell_word
 from .failure import Status, Trouble, describe, say
 from .help_groups import Command
 from .html import html, opened_report
@@ -156,7 +155,7 @@ def _tell_of_sidecar(file: Input) -> bool:
     say(
         f"{printable(file.label)}: differs from what its parity sidecar covers, which restores {restores}; "
         "to recover is to do without that\n"
-        f"  next      {printable(shlex.join(['seglake', 'repair', file.label]))}"
+        f"  next      seglake repair {shell_word(file.label)}"
     )
     return True
 
@@ -189,10 +188,8 @@ def _summary(recovered: Recovered, file: Input, destination: str, quarantine: st
     if recovered.quarantine is not None and recovered.manifest is not None:
         lines.append(("quarantine", f"{printable(recovered.quarantine)}: {exact_size(recovered.quarantined_bytes)}"))
         lines.append(("manifest", f"{printable(recovered.manifest)}: where each byte is now"))
-        undo = ["seglake", "recover", "--undo", destination, "ORIGINAL"]
-        if quarantine is not None:
-            undo += ["--quarantine", quarantine]
-        lines.append(("to undo", printable(shlex.join(undo))))
+        beside = "" if quarantine is None else f" --quarantine {shell_word(quarantine)}"
+        lines.append(("to undo", f"seglake recover --undo {shell_word(destination)} ORIGINAL{beside}"))
     what = f"{count(recovered.records, 'record')}, {exact_size(recovered.nbytes)}"
     return "\n".join([f"{printable(destination)}: {what}, {headline}", *named_lines(lines)])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -275,8 +274,7 @@ def left_by_format(repaired: Repaired) -> tuple[str, str] | None:
 def how_to_undo(repaired: Repaired) -> str | None:
     """The command line that puts the damaged files back in their places; None if nothing was replaced."""
     kept = [path for path in (repaired.damaged, repaired.damaged_sidecar) if path is not None]
-    commands = (shlex.join(["mv", path, path.removesuffix(".damaged")]) for path in kept)
-    return printable(" && ".join(commands)) or None
+    return " && ".join(f"mv {shell_word(path)} {shell_word(path.removesuffix('.damaged'))}" for path in kept) or None
 
 
 def index_of(reader: Reader) -> Index | None:
