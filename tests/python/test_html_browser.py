@@ -128,6 +128,17 @@ def test_arrows_go_through_bytes_and_escape_leaves_them(opened: Callable[..., Pa
     assert own.run("document.activeElement.tagName") == "SUMMARY"
 
 
+def test_bytes_begin_at_the_damage_and_paper_has_the_dump_in_light_colours(opened: Callable[..., Page]) -> None:
+    page = opened(scheme="dark")
+    cell = "own.querySelector(`td[data-at=\"${Number(own.closest('details').dataset.start)}\"]`)"
+    assert page.run(f"[...document.querySelectorAll('table.grid')].every((own) => {cell})")
+    page("Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    for query, display in ((".on-screen", "none"), (".on-paper", "block"), ("button", "none")):
+        assert page.run(f"getComputedStyle(document.querySelector('{query}')).display") == display
+    assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    page("Emulation.setEmulatedMedia", media="")
+
+
 def test_without_its_script_all_is_there_but_choosing(opened: Callable[..., Page]) -> None:
     own = opened(script=False)
     text = own("DOM.getOuterHTML", nodeId=own("DOM.getDocument")["root"]["nodeId"])["outerHTML"]

@@ -65,8 +65,8 @@
       this.windows = own.windows.map(([at, text]) => [at, decode(text)]);
       this.states = own.states;
       this.place = place;
-      this.at = this.windows[0][0];
       this.chosen = [0, 0];
+      this.go(Number(place.closest("details").dataset.start));
       this.table = make("table", undefined, "grid");
       this.table.setAttribute("role", "grid");
       this.table.setAttribute("aria-label", "Bytes");
@@ -77,9 +77,12 @@
         button.addEventListener("click", () => this.move(this.at + step * ROW));
         bar.append(button, " ");
       }
-      const box = make("div", undefined, "wide");
+      const box = make("div", undefined, "wide"), screen = make("div", undefined, "on-screen");
       box.append(this.table);
-      place.replaceChildren(box, bar);
+      screen.append(box, bar);
+      // Paper has no buttons: it gets all that is there without a script.
+      [...place.children].forEach((dump) => dump.classList.add("on-paper"));
+      place.append(screen);
       this.table.addEventListener("keydown", (event) => this.key(event));
       this.table.addEventListener("click", (event) => {
         const at = event.target.dataset.at;
@@ -97,6 +100,9 @@
       const own = this.states.find(([start, end]) => at >= start && at < end);
       return own ? own[2] : "S";
     }
+    go(start) {
+      this.at = Math.max(Math.floor(start / ROW) * ROW - 4 * ROW, this.windows[0][0]);
+    }
     move(at) {
       const [first] = this.windows[0], [last, own] = this.windows[this.windows.length - 1];
       this.at = Math.max(first, Math.min(at, Math.floor((last + own.length - 1) / ROW) * ROW));
@@ -105,7 +111,7 @@
     show(start, end) {
       this.chosen = [start, end];
       const page = this.at <= start && start < this.at + ROWS * ROW;
-      if (this.byte(start) !== undefined && !page) this.at = Math.max(Math.floor(start / ROW) * ROW - 4 * ROW, this.windows[0][0]);
+      if (this.byte(start) !== undefined && !page) this.go(start);
       this.draw();
     }
     draw(focus) {
