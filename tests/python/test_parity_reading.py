@@ -17,6 +17,7 @@ from highway_hash import checksum
 
 import seglake
 from seglake import Span
+from seglake.cli.advice import advise
 
 
 def flip(path: Path, *places: int) -> None:
@@ -75,7 +76,7 @@ def test_each_byte_that_differs_is_told_in_every_format(tmp_path: Path, format: 
     assert report.repaired_records >= 1
     assert report.records + report.repaired_records == RECORDS
     assert {found.reason for found in report.diagnoses} == {"restorable"}
-    assert "seglake repair" in report.diagnoses[0].next
+    assert "seglake repair" in (advise(report, report.diagnoses[0], str(path)).command or "")
     parity = report.parity
     assert parity is not None
     assert (parity.sidecar, parity.outcome, parity.refused) == (f"{path}.par", "repaired", None)
