@@ -102,6 +102,20 @@ def test_the_first_screen_says_what_happened_and_what_to_do(report, tmp_path: Pa
     assert "Values of records are in this page" in tree.text
 
 
+def test_terms_are_explained_once_and_the_footer_says_what_was_spent(report, tmp_path: Path) -> None:
+    path = damaged(tmp_path / "orders.active")
+    path.write_bytes(path.read_bytes()[:-20])
+    other = tmp_path / "other.active"
+    other.write_bytes(path.read_bytes())
+    _, text = report(path, other)
+    assert text.count("<dt>torn tail</dt><dd>damage with nothing sound after it</dd>") == 1
+    assert text.index("<dt>torn tail</dt>") < text.index("<h2>Map")
+    assert "<dt>quarantine" not in text
+    spent = re.search(r"Of files ([\d,]+) bytes are in this page, of 524,288 at most; (.*?)\.<", text)
+    assert spent is not None and int(spent[1].replace(",", "")) > 0
+    assert spent[2] == "causes were looked for of 4 of 4 damaged ranges"
+
+
 def test_a_flipped_bit_is_shown_bit_by_bit_with_the_text(report, tmp_path: Path) -> None:
     tree, text = report(damaged(tmp_path / "orders.active"))
     assert re.search(r'class="bits">[01]*<mark class="corrupt">[01]</mark>[01]*<', text)
@@ -388,10 +402,10 @@ def test_of_a_file_that_is_all_inside_nothing_is_said_to_be_read_or_lost(
 
 
 def test_of_several_files_no_sound_one_is_read_for_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from seglake.cli.html import writer
+    from seglake.cli.html import gather, writer
 
     seen: list[str] = []
-    see = writer.see
+    see = gather.see
     monkeypatch.setattr(writer, "see", lambda file, *rest, **how: seen.append(file.label) or see(file, *rest, **how))
     sound, bad = sample(tmp_path, "active"), damaged(tmp_path / "bad.active")
     for files, read in (([sound, bad, sound], [str(bad)]), ([sound], [str(sound)])):

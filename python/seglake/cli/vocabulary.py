@@ -215,6 +215,18 @@ CAUSES: Final[dict[str, Word]] = {
 """Of damage, in every format."""
 
 
+TERMS: Final[dict[str, str]] = {
+    "torn tail": KINDS["torn_tail"].meaning,
+    "ledger": "all ranges of a file, and whether each is sound or why not",
+    "unit": "what is verified together: a record, a block, a chunk or an index",
+    "sector": "512 or 4,096 bytes, which a disk reads and writes at once",
+    "parity sidecar": "FILE.par, which `seglake protect` writes: it restores damaged bytes",
+    "synced mark": "up to where the records of a log are known to be on the disk",
+    "quarantine": "the file with the bytes that recovering left out",
+}
+"""What pages explain where they use it first."""
+
+
 class Reason(NamedTuple):
     """What damage comes from, and what to do about it.
 

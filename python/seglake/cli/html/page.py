@@ -6,6 +6,7 @@ import base64
 import gzip
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,8 +19,10 @@ from seglake._values import instant_us
 from ..advice import Advice, advise, kept
 from ..render import count, exact_size, size
 from ..report import damage_in_short
+from ..vocabulary import TERMS
 from .damage import advised, candidate, entry, script_data, summary
-from .gather import Damage, Seen
+from .gather import MOST_BYTES as MOST_SHOWN_BYTES
+from .gather import Budget, Damage, Seen
 from .markup import Html, data, element, script_json
 from .minimap import Map, figure, patterns
 from .parts import cell, facts, meaning, number, table
@@ -88,6 +91,7 @@ class Page:
         seen: those that are shown in full.
         notes: what there is to say of all files together.
         reports: what `--json` prints, a line for each file; None if that is too much.
+        budget: how many bytes of files may still go into it.
     """
 
     command: str
@@ -98,6 +102,7 @@ class Page:
     seen: list[Seen] = field(default_factory=list[Seen])
     notes: list[str] = field(default_factory=list[str])
     reports: list[str] | None = field(default_factory=list[str])
+    budget: Budget = field(default_factory=Budget)
     _room: int = _MOST_JSON_CHARACTERS
 
     @property
@@ -131,8 +136,11 @@ def _written(page: Page, most: int, *, bytes_too: bool, json_too: bool) -> str:
     style, script = _asset("style.css"), _asset("report.js")
     policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src data:"
     entries: dict[str, Any] = {}
+    terms = dict(TERMS)
+    notes = _explained(page.notes, terms)
     sections = [
-        _file(seen, f"f{number}", page, most, entries, bytes_too=bytes_too) for number, seen in enumerate(page.seen, 1)
+        _file(seen, f"f{number}", page, most, entries, terms, bytes_too=bytes_too)
+        for number, seen in enumerate(page.seen, 1)
     ]
     title = page.lines[0].label if page.files == 1 else count(page.files, "file")
     head = element(
@@ -150,7 +158,10 @@ def _written(page: Page, most: int, *, bytes_too: bool, json_too: bool) -> str:
         element("a", "To the content", href="#main", class_="skip"),
         element("header", _first_line(page)),
         element(
-            "main", _overview(page) if page.files > 1 or page.notes or not page.seen else None, *sections, id="main"
+            "main",
+            _overview(page, notes) if page.files > 1 or page.notes or not page.seen else None,
+            *sections,
+            id="main",
         ),
         element("footer", *_footer(page, json_too=json_too)),
         element("p", "", id="status", role="status", aria_live="polite"),
@@ -176,11 +187,22 @@ def _first_line(page: Page) -> Html:
     return element("p", f"Report of seglake {page.command}. {has}; a key never is.{nothing}")
 
 
-def _file(seen: Seen, name: str, page: Page, most: int, entries: dict[str, Any], *, bytes_too: bool) -> Html:
+def _explained(texts: Iterable[str], terms: dict[str, str]) -> Html:
+    """What the terms in texts mean, which are taken from those that are not explained yet."""
+    said = " ".join(texts)
+    used = [term for term in terms if re.search(rf"\b{term}s?\b", said)]
+    return facts([(term, terms.pop(term)) for term in used])
+
+
+def _file(
+    seen: Seen, name: str, page: Page, most: int, entries: dict[str, Any], terms: dict[str, str], *, bytes_too: bool
+) -> Html:
     """All of one file: the first screen, then the map, then each damage."""
     shown = seen.damages[:most]
     advice = [own.diagnosis and _advice(seen, own.diagnosis, page.command) for own in shown]
     first = advice[0] if advice else seen.cause and _advice(seen, seen.cause, page.command)
+    texts = [text for said in (first, *advice) if said for text in said if text]
+    texts += [*seen.remarks, "ledger", *(STATES[run.letter].name for run in seen.runs)]
     doubtful = [own for own in shown if own.diagnosis is not None and own.diagnosis.certainty != "proven"]
     candidates = doubtful[:_MOST_CANDIDATES]
     parts: list[Html] = []
@@ -195,6 +217,7 @@ def _file(seen: Seen, name: str, page: Page, most: int, entries: dict[str, Any],
     return element(
         "section",
         _first_screen(seen, name, first, title="h1" if page.files == 1 and not page.notes else "h2"),
+        _explained(texts, terms),
         _candidates([(own, said) for own, said in zip(shown, advice, strict=True) if said and own in candidates]),
         _picture(seen, name),
         element("section", element("h2", "Damage"), *_index(seen, name, shown), *parts) if shown else None,
@@ -282,7 +305,7 @@ def _totals(seen: Seen) -> Html:
     return element("section", element("h2", "All bytes"), totals)
 
 
-def _overview(page: Page) -> Html:
+def _overview(page: Page, terms: Html) -> Html:
     """All files in a table, those that are not sound first, each with its states on a line."""
     lines = sorted(page.lines, key=lambda own: own.verdict == "sound")
     full = {seen.label: f"#f{number}" for number, seen in enumerate(page.seen, 1)}
@@ -305,6 +328,7 @@ def _overview(page: Page) -> Html:
         "section",
         element("h1", count(page.files, "file")),
         *(element("p", note) for note in page.notes),
+        terms,
         table("Files", ("file", "verdict", "found", "where"), rows),
         element("p", f"and {count(more, 'more file')}") if more > 0 else None,
     )
@@ -352,5 +376,9 @@ def _footer(page: Page, *, json_too: bool) -> Iterable[Html]:
         yield element("p", element("a", f"The whole report as JSON ({size(len(text))})", href=link, download=name))
     else:
         yield element("p", f"The whole report is too large for this page: seglake {page.command} --json prints it.")
+    ranges = sum(total.ranges for seen in page.seen for total in seen.report.totals if total.cause is not None)
+    causes = sum(len(seen.report.diagnoses) for seen in page.seen)
+    spent = f"Of files {page.budget.spent:,} bytes are in this page, of {MOST_SHOWN_BYTES:,} at most"
+    yield element("p", f"{spent}; causes were looked for of {causes:,} of {count(ranges, 'damaged range')}.")
     keys = "Keys: n and p go to the next damage and to the one before, arrows through bytes, Escape back."
     yield element("p", keys, class_="keys")

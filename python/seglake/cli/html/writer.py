@@ -19,7 +19,7 @@ from ..failure import Trouble, describe
 from ..inputs import STANDARD_INPUT, Input
 from ..render import count, printable, size
 from ..report import index_in_words, parity_in_words
-from .gather import Budget, see
+from .gather import see
 from .page import MARK, Line, Page, states_in_short, verdict, written
 
 if TYPE_CHECKING:
@@ -60,7 +60,6 @@ class HtmlReport:
     def __init__(self, path: str, *, values: bool) -> None:
         context = click.get_current_context()
         self._path = path
-        self._budget = Budget()
         shown = {
             f"--{name.replace('_', '-')}": str(own)
             for name, own in context.params.items()
@@ -118,9 +117,7 @@ class HtmlReport:
             with opened() as file:
                 if explain and not report.ok:
                     report = _verified_anew(file, how)
-                page.seen.append(
-                    see(file, report, how, self._budget, _remarks(report, json, label), values=page.values)
-                )
+                page.seen.append(see(file, report, how, page.budget, _remarks(report, json, label), values=page.values))
         reasons = Counter(titled(own) for own in report.diagnoses if own.reason != "consequence")
         said = "; ".join(f"{reason}, {number:,} times" if number > 1 else reason for reason, number in reasons.items())
         states = states_in_short(report)
