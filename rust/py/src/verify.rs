@@ -26,7 +26,8 @@ with_keywords! {
 /// `progress(done, total)` is called now and then, and at the end, with bytes; what it raises ends the verifying.
 ///
 /// explain: also find what damage probably comes from, for this many damaged ranges, the first ones; 0 or None for none. They are in
-/// `report.diagnoses`. A damaged file is then read again as far as the last of them, and `progress` told of that as well.
+///     `report.diagnoses`: `reason` of each is what the damage comes from, `certainty` how sure that is, `evidence` why. A damaged
+///     file is then read again as far as the last of them, and `progress` told of that as well.
 /// threads: how many threads read a file that `Reader.split` can split. None: one for each core, 8 at most. The report is the
 ///     same. Where only one reading of the whole can tell what is damaged, that follows, and `progress` begins anew.
 /// sidecar: the parity sidecar of the file: "auto" is the one beside a path of this machine, if there is one, as `protect` writes it; None is to read
