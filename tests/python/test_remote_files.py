@@ -490,12 +490,21 @@ def test_stores_travel_with_their_options_and_show_no_values() -> None:
 
 
 @pytest.mark.parametrize("written", [str, repr, json.dumps, quote, quote_plus, lambda text: quote(text, safe="")])
-@pytest.mark.parametrize("secret", ["a/b c+d==", "back\\slash", "both'\"quotes", "ümläut", "hid", "d"])
+@pytest.mark.parametrize("secret", ["a/b c+d==", "back\\slash", "both'\"quotes", "ümläut", "hidd"])
 @pytest.mark.parametrize("name", ["secret_access_key", "AWS_SESSION_TOKEN", "access_key_id"])
 def test_a_secret_is_hidden_however_it_is_written(name: str, secret: str, written: Callable[[str], str]) -> None:
     store, _ = connected("s3://bucket", **OPTIONS | {name: secret})
     said = store.failure("x", RuntimeError(f"5: {written(secret)}"))
     assert re.fullmatch(r"5: ['\"]?\(hidden\)['\"]?", str(said.strerror))
+
+
+@pytest.mark.parametrize("secret", ["hid", "a", "4"])
+def test_a_short_secret_leaves_no_gaps_in_words(secret: str) -> None:
+    store, _ = connected("s3://bucket", **OPTIONS | {"secret_access_key": secret})
+    said = store.failure("x", RuntimeError(f"Forbidden: after {secret} 403"))
+    assert isinstance(said, PermissionError)
+    assert said.strerror == "(hidden, because it may contain the key); check the credentials, and what they allow"
+    assert store.failure("x", RuntimeError("5: odd")).strerror == "5: odd"
 
 
 def test_a_secret_of_another_kind_is_hidden() -> None:

@@ -103,14 +103,15 @@ class Store(ABC):
         if isinstance(error, OSError) and error.filename == name:
             return error
         # Errors of obstore go on with how they look in Rust.
-        text = without_secrets(str(error).partition("\n\nDebug source:")[0].rstrip(), self._secrets)
+        said = str(error).partition("\n\nDebug source:")[0].rstrip()
+        text = without_secrets(said, self._secrets)
         number = getattr(error, "errno", None)
-        if isinstance(error, FileNotFoundError) or "status code: 404 Not Found" in text:
+        if isinstance(error, FileNotFoundError) or "status code: 404 Not Found" in said:
             return FileNotFoundError(errno.ENOENT, self._missing, name)
-        if isinstance(error, PermissionError) or _REFUSED.search(text.lower()):
+        if isinstance(error, PermissionError) or _REFUSED.search(said.lower()):
             text += "; check the credentials, and what they allow"
             return PermissionError(errno.EACCES, text, name)
-        known = (known for words, known in _ADVICE.items() if any(word in text.lower() for word in words))
+        known = (known for words, known in _ADVICE.items() if any(word in said.lower() for word in words))
         if advice := advice or next(known, ""):
             text += f"; {advice}"
         return OSError(number if isinstance(number, int) else errno.EIO, text, name)
@@ -194,6 +195,8 @@ class RemoteFile(ABC):
 def without_secrets(text: str, secrets: tuple[str, ...]) -> str:
     """Returns a text with "(hidden)" for each secret, also where it is written as in Python, JSON or a URL."""
     forms = {form for secret in secrets for form in _written(secret) if form}
+    if any(len(form) < 4 and form in text for form in forms):
+        return "(hidden, because it may contain the key)"  # gaps in words would show which letters it has
     # The longest first, since one may begin with another.
     pattern = "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
     return re.sub(pattern, "(hidden)", text) if pattern else text
