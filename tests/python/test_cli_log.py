@@ -47,6 +47,14 @@ def test_each_has_help_with_examples_that_parse(name: str) -> None:
                 assert f"{word} " in done.out
 
 
+@pytest.mark.parametrize(("name", "meant"), [("follow", "tail"), ("verfy", "verify"), ("retian", "retain")])
+def test_an_unknown_command_suggests_the_nearest(name: str, meant: str) -> None:
+    done = run(name, "logs")
+    assert (done.status, done.out) == (2, "")
+    assert f"no such command: {name}; did you mean {meant}?" in done.err
+    assert f"there are {', '.join(COMMANDS)}" in run("parchment").err
+
+
 def test_lines_are_written_and_followed(tmp_path: Path) -> None:
     path = tmp_path / "logs"
     done = run("write", "--type", "line", path, given=b"first\n\nthird without an end")

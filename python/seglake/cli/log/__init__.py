@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 import click
 
 from .. import options
@@ -16,6 +18,16 @@ class _Group(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in self.commands and not ctx.resilient_parsing:
+            near = ["tail"] if name == "follow" else get_close_matches(name, self.commands, n=1)
+            instead = f"did you mean {near[0]}?" if near else f"there are {', '.join(self.commands)}"
+            raise click.UsageError(f"no such command: {name}; {instead}", ctx)
+        return super().resolve_command(ctx, args)
 
 
 _EXAMPLES = """
@@ -32,12 +44,12 @@ Examples:
     cls=_Group,
     invoke_without_command=True,
     epilog=_EXAMPLES,
-    short_help="Write, follow and check a log, a folder of segments.",
+    short_help="Write, tail, verify and seal a log, a folder of segments.",
 )
 @options.debug
 @click.pass_context
 def command(context: click.Context) -> None:
-    """Write, follow and check a log: a folder of segments, one of which is written.
+    """Write, tail, verify and seal a log: a folder of segments, one of which is written.
 
     A log has one writer and any number of readers. Its segments are active and sealed files, which all other commands
     read, too. DIR is the folder.
