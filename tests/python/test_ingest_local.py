@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import seglake
 import seglake.spark
 from seglake.exceptions import IngestError
 from seglake.lake.parquet import RollingWriter
+from seglake.lake.result import IngestArguments
 from seglake.types import IngestProgress
 
 
@@ -262,12 +264,25 @@ def test_wrong_arguments(tmp_path: Path, arguments: dict[str, Any], message: str
     assert not (tmp_path / "lake").exists()
 
 
-@pytest.mark.parametrize("name", ["fromat", "key_files", "engine"])
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("fromat", r"did you mean format\?"),
+        ("table_format", r"did you mean format or table\?"),
+        ("progres", r"did you mean progress\?"),
+        ("zzz", "there are .*, format, .*, storage_options$"),
+    ],
+)
 @pytest.mark.parametrize("ingest", [seglake.ingest, seglake.spark.ingest], ids=["threads", "spark"])
-def test_an_argument_that_is_not_there(tmp_path: Path, ingest: Any, name: str) -> None:
+def test_an_argument_that_is_not_there(tmp_path: Path, ingest: Any, name: str, hint: str) -> None:
     write_segment(tmp_path / "a.active", 1)
-    with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}': {hint}"):
         ingest(tmp_path / "a.active", tmp_path / "lake", **{name: "draft"})
+
+
+def test_the_help_lists_all_options() -> None:
+    listed = (seglake.ingest.__doc__ or "").split("Options, by keyword: ")[1].split(".")[0]
+    assert re.findall("`(.+?)`", listed) == ["threads", "progress", *IngestArguments.__annotations__]
 
 
 def test_progress_is_told_to_the_end(tmp_path: Path) -> None:

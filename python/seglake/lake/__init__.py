@@ -9,6 +9,7 @@ import importlib.util
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Unpack
 
 from seglake._errors import UnreadWarning
@@ -37,6 +38,9 @@ def ingest(
     over each file. Runs can follow each other into the same lake, also at the same time: each record comes in once.
 
     Needs `pip install "seglake[lake]"`. `seglake.spark.ingest` takes a session or a cluster.
+
+    Options, by keyword: `threads`, `progress`, `format`, `key`, `options`, `target_file_size`, `on_wrong_key`,
+    `final`, `sidecar`, `on_damage`, `table`, `catalog`, `storage_options`.
 
     Args:
         sources: files, folders (with all below them) and patterns such as `/logs/*.active`.
@@ -89,7 +93,7 @@ def ingest(
         >>> result.formats, result.files, result.records
         (('active',), 2, 6)
     """
-    check_names(options)
+    check_names(options, "threads", "progress")
     count = thread_count(threads)
     require(("pyarrow", "msgspec", "numpy"), "'seglake[lake]'")
     from .engine import thread_engine
@@ -122,14 +126,18 @@ def run(
     return result
 
 
-def check_names(arguments: IngestArguments) -> None:
-    """Checks that there are arguments of these names.
+def check_names(arguments: IngestArguments, *own: str) -> None:
+    """Checks that there are arguments of these names, in IngestArguments or the engine's own.
 
     Raises:
-        TypeError: there are not.
+        TypeError: there are not. It names those that were probably meant, or else all.
     """
-    for name in arguments.keys() - IngestArguments.__annotations__.keys():
-        raise TypeError(f"ingest() got an unexpected keyword argument {name!r}")
+    known = (*own, *IngestArguments.__annotations__)
+    for name in arguments.keys() - set(known):
+        # Two, and less alike than usual: `table_format` is nearer to `format` than to `table`.
+        near = get_close_matches(name, known, n=2, cutoff=0.55)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
+        raise TypeError(f"ingest() got an unexpected keyword argument {name!r}: {hint}")
 
 
 def require(packages: Sequence[str], extra: str) -> None:

@@ -54,7 +54,7 @@ def ingest(
         ValueError, TypeError: an argument cannot have this value.
         OSError: `destination` cannot be written to.
     """
-    check_names(options)
+    check_names(options, "spark", "master", "conf", "progress")
     require(("pyspark", "pyarrow", "pandas", "msgspec", "numpy"), "'seglake[spark]'")
     from .ingest_job import spark_engine
 
