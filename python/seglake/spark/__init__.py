@@ -1,7 +1,7 @@
 """Segments in Apache Spark: a data source, and the ingest of segments into Parquet tables.
 
 `spark.read.format("seglake")` finds the data source without a call to anything here. Spark looks for it with the Python
-that it starts: activate the virtual environment or set `PYSPARK_PYTHON`, or loading fails with `DATA_SOURCE_NOT_FOUND`.
+that it starts: activate the virtual environment or set PYSPARK_PYTHON, or loading fails with DATA_SOURCE_NOT_FOUND.
 
 - Columns are those of the format, and `_corrupt_record`: null in a record, and in the row of a damaged range what is
   damaged. `where("_corrupt_record IS NULL")` are the records.
