@@ -37,6 +37,9 @@ use excerpt::Excerpt;
 use reason::Explanation;
 use undone::{Undone, confirm, is_left_of};
 
+/// How many ranges around a sector that hides others are looked at for what belongs there.
+const MAX_NEAR: usize = 4;
+
 /// The limits of a diagnosis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -332,8 +335,9 @@ impl Case<'_> {
     /// The damaged ranges around this one that follow each other without a sound record between them.
     fn adjacent(&self, span: &Span) -> &[Span] {
         let all = &self.report.damage;
-        let joined = |pair: &[Span]| matches!(pair, [own, next] if own.end == next.start);
-        let mut groups = all.chunk_by(|own, next| joined(&[*own, *next]));
+        // Less than a unit's alignment is padding.
+        let gap = self.candidates.as_ref().map_or(1, |own| own.alignment());
+        let mut groups = all.chunk_by(|own, next| next.start < own.end.saturating_add(gap));
         groups
             .find(|group| group.contains(span))
             .unwrap_or_default()
@@ -387,28 +391,23 @@ impl Case<'_> {
         if !self.undone.left.iter().any(hides) {
             return Ok(None);
         }
-        let over = self.best(places::written_over(&**self.source, span)?)?;
-        let Some(found) = over else { return Ok(None) };
-        let found = places::with_origin(&**self.source, found, &mut self.compared)?;
-        let place = found.place.clone().unwrap_or_default();
+        let mut proposals = places::written_over(&**self.source, span)?;
+        // What belongs there may be in another sector.
+        let is_near = |own: &&Span| {
+            let near = span.start.saturating_sub(places::NEAR_BYTES);
+            near < own.end && own.start < span.start.saturating_add(places::NEAR_BYTES)
+        };
         let all = self.report.damage.iter();
-        let touched: Vec<_> = all
-            .filter(|own| own.start < place.end && place.start < own.end)
-            .collect();
-        for own in touched {
-            if let Some(moved) = self
-                .by_proof(own)?
-                .filter(|own| own.reason == Reason::MovedSector)
-            {
-                let (reason, evidence) = (moved.reason, moved.evidence);
-                return Ok(Some(Explanation {
-                    reason,
-                    evidence,
-                    ..found
-                }));
-            }
+        for own in all.filter(is_near).take(MAX_NEAR) {
+            let proven = self.by_proof(own)?;
+            proposals.extend(proven.filter(|own| own.reason == Reason::MovedSector));
         }
-        Ok(Some(found))
+        match self.best(proposals)? {
+            Some(found) if found.reason == Reason::ForeignSector => {
+                places::with_origin(&**self.source, found, &mut self.compared).map(Some)
+            }
+            found => Ok(found),
+        }
     }
 
     /// A diagnosis that a checksum proves: line ends, moved sectors, inserted bytes.

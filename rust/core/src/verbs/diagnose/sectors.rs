@@ -7,7 +7,7 @@ use super::budget::Budget;
 use super::excerpt::Excerpt;
 use super::reason::Explanation;
 use crate::bug::OrBug;
-use crate::engine::candidate::{Candidate, read_piece};
+use crate::engine::candidate::{Candidate, MAX_TRIED_BYTES, read_piece};
 use crate::error::Result;
 use crate::ledger::{Kind, Span};
 use crate::saturating::saturating_usize;
@@ -289,16 +289,21 @@ pub(super) fn moved(
     budget: &mut Budget,
 ) -> Result<Option<Explanation>> {
     let Range { start, end } = candidate.body;
-    let body_end = end;
     // The candidate's length by its own length fields. If that is implausible, the fields are in the bad sector.
     let stated = candidate
         .stated
         .and_then(|stated| start.checked_add(stated as u64));
-    let end = match stated.filter(|stated| *stated <= end) {
-        Some(stated) => stated,
-        None => end.min(ceil(start + 1, SECTORS[0])),
+    // What is in the bad sector may be sound records, so that the range ends before the candidate does.
+    let most = match candidate.elsewhere.is_empty() {
+        true => end.max(source.len().min(start + MAX_TRIED_BYTES)),
+        false => end,
+    };
+    let (end, body_end) = match stated.filter(|stated| *stated <= most) {
+        Some(stated) => (stated, end.max(stated)),
+        None => (end.min(ceil(start + 1, SECTORS[0])), end),
     };
     let excerpt = Excerpt::around(source, span)?;
+    candidate.body.end = body_end;
     let mut bytes = candidate.read(source)?;
     budget.begin();
     for size in SECTORS {
@@ -314,13 +319,6 @@ pub(super) fn moved(
                 let from = other + (own.start - target);
                 let theirs = excerpt.get(from..from + (own.end - own.start));
                 let place = own.start - start;
-                // A record with a few bytes changed is verified with any sector that has the same text.
-                let now = excerpt.get(own.start..own.end);
-                let changed = now.iter().zip(theirs).filter(|(now, own)| now != own);
-                if changed.count() < now.len() / 2 {
-                    other += size;
-                    continue;
-                }
                 let kept = replace(&mut bytes, place, theirs)?;
                 let Some(trial) = budget.attempt(candidate, &bytes) else {
                     return Ok(None);
