@@ -101,3 +101,13 @@ def test_any_bytes_have_fields_that_do_not_overlap(path: Path) -> None:
             assert all(own.start <= own.end <= len(content) for own in found)
             assert all(last.end <= next.start for last, next in pairwise(found))
             leading_to(format, read_at, start, len(content))
+
+
+def test_the_entry_of_a_unit_is_not_looked_for_after_the_end_of_the_file() -> None:
+    content = b"\x28\xb5\x2f\xfd" + b"\x7f" * 5_000
+
+    def read_at(offset: int, size: int) -> bytes:
+        assert offset < len(content)
+        return content[offset : offset + size]
+
+    assert leading_to("sealed", read_at, 0, len(content)) == []

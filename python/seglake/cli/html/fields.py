@@ -230,7 +230,7 @@ def leading_to(format: str, read_at: ReadAt, start: int, nbytes: int) -> list[Pa
     try:
         if format == "sealed":
             # The offsets of the index ascend, and the first one is where it ends.
-            entries = range(int.from_bytes(read_at(16, 8), "big") // 24 - 1)
+            entries = range(min(int.from_bytes(read_at(16, 8), "big"), nbytes) // 24 - 1)
             number = bisect_left(entries, start, key=lambda at: int.from_bytes(read_at(24 * at + 16, 8), "big"))
             cursor.at = 24 * number
             cursor.layout("sealed.index_entry", f"entry {number:,} ")
