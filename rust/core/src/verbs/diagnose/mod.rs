@@ -336,7 +336,10 @@ impl Case<'_> {
     fn adjacent(&self, span: &Span) -> &[Span] {
         let all = &self.report.damage;
         // Less than a unit's alignment is padding.
-        let gap = self.candidates.as_ref().map_or(1, |own| own.alignment());
+        let gap = match &self.candidates {
+            Some(candidates) => candidates.alignment(),
+            None => 1,
+        };
         let mut groups = all.chunk_by(|own, next| next.start < own.end.saturating_add(gap));
         groups
             .find(|group| group.contains(span))

@@ -17,7 +17,7 @@ use crate::verbs::diagnosis::{Certainty, Missing, Reason};
 /// The larger one first: a range that fits both is a page.
 pub(super) const SECTORS: [u64; 2] = [4096, 512];
 /// How many bytes next to a sector may continue its pattern by chance.
-const CHANCE_BYTES: u64 = 16;
+pub(super) const CHANCE_BYTES: u64 = 16;
 /// How many zeros padding and small numbers may add to a zeroed sector.
 const ZEROS_BYTES: u64 = 128;
 /// How many bytes a record must have in a replaced sector, and outside of it. Fewer could match by chance.

@@ -366,7 +366,8 @@ pub(super) fn known_by_index(len: u64, stated: Stated, records: u64) -> Explanat
 /// Explains a file that ends too early, within a unit: an unfinished write, or a truncated copy.
 pub(super) fn torn(format: &Format, excerpt: &Excerpt, span: &Span) -> Explanation {
     let len = excerpt.file_len;
-    if span.end < len {
+    // A few zeros may be the unit's own.
+    if len - span.end.min(len) > sectors::CHANCE_BYTES {
         return followed_by_zeros(excerpt, span);
     }
     let is_written_whole = !format.is_appended_to();
