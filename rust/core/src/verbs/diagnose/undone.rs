@@ -144,7 +144,8 @@ pub(super) fn confirm(
     if patches.is_empty() || source.len() > MAX_CONFIRMED_BYTES {
         return Ok(());
     }
-    let all = if patches.len() > 1 {
+    let count = patches.len();
+    let all = if count > 1 {
         "with all proposals"
     } else {
         "then"
@@ -164,6 +165,7 @@ pub(super) fn confirm(
             (Reason::FlippedBit, None) if report.is_sound() => {
                 diagnosis.evidence.push_str("; the whole file is sound ");
                 diagnosis.evidence.push_str(all);
+                diagnosis.is_sound = diagnosis.repairs.len() == count;
             }
             (Reason::Unknown, None) if !report.truncated => {
                 diagnosis.reason = Reason::Consequence;
