@@ -373,7 +373,8 @@ def _undo(own: Diagnosis, extract: str, content: str, copy: str) -> str | None:
         return None
     bounds = ["", *(str(at) for edit in edits for at in (edit.start, edit.end)), ""]
     pieces = [f"{bounds[at]}:{bounds[at + 1]}" for at in range(0, len(bounds), 2)]
-    return f"{extract} {' --range '.join(pieces)} > {copy}"
+    # Nothing is before the first byte.
+    return f"{extract} {' --range '.join(piece for piece in pieces if piece != ':0')} > {copy}"
 
 
 def new_name(path: str, word: str) -> str:
