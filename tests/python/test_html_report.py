@@ -266,6 +266,14 @@ def test_an_empty_file_and_one_of_random_bytes_are_shown(report, tmp_path: Path)
     assert "random" in report(noise)[0].text
 
 
+def test_what_a_sound_file_lacks_is_said_with_what_to_do(report, tmp_path: Path) -> None:
+    path = sample(tmp_path, "chunked")
+    path.with_suffix(".index").unlink()
+    tree, _ = report(path, status=0)
+    assert "no index. Lost: nothing, the log is whole without it" in tree.text
+    assert f"seglake index {path}" in tree.text
+
+
 def test_places_with_one_cause_are_one_damage_as_on_a_terminal(report, tmp_path: Path) -> None:
     path = sample(tmp_path, "active")
     content = bytearray(path.read_bytes())

@@ -14,11 +14,12 @@ from click.core import ParameterSource
 from seglake.parity import ParityReport
 
 from .. import options
-from ..advice import titled
+from ..advice import filled, shell_word, titled
 from ..failure import Trouble, describe
 from ..inputs import STANDARD_INPUT, Input
 from ..render import count, printable, size
 from ..report import index_in_words, parity_in_words
+from ..vocabulary import REASONS
 from .gather import see
 from .page import MARK, Line, Page, states_in_short, verdict, written
 
@@ -48,10 +49,13 @@ def _without_tenants(own: Any) -> Any:
 
 
 def _remarks(report: Report, json: dict[str, Any], label: str) -> list[str]:
-    """What there is to say of a file's index and of its parity sidecar."""
-    index = json.get("index")
+    """What there is to say of a file without damage, of its index and of its parity sidecar."""
+    index, reason = json.get("index"), REASONS.get(json.get("reason") or "")
     said = "" if index is None else f"Index {index_in_words(index)}."
-    return [remark for remark in (said, parity_in_words(report.parity, label)) if remark]
+    facts = {"file": shell_word(json["path"])} if json.get("path") else {}
+    command = filled(reason.commands, facts) if reason else None
+    why = "" if reason is None else f"{reason.title}. Lost: {reason.lost}." + (f" Next: {command}" if command else "")
+    return [remark for remark in (why, said, parity_in_words(report.parity, label)) if remark]
 
 
 class HtmlReport:
