@@ -60,6 +60,22 @@ def test_what_undoes_recovering_can_be_pasted(
     assert (tmp_path / "ORIGINAL").read_bytes() == content
 
 
+@pytest.mark.parametrize("name", ["touch other|", ">other", "-e1", "plain.active"])
+def test_what_turns_line_ends_back_takes_a_name_for_a_file(name: str, tmp_path: Path) -> None:
+    path, other = tmp_path / name, tmp_path / "other"
+    with seglake.create(path, format="active") as writer:
+        for _ in range(20):
+            writer.write(type="note", value=b"one\ntwo\n")
+    sound = path.read_bytes()
+    path.write_bytes(sound.replace(b"\n", b"\r\n"))
+    report = seglake.verify(path, format="active")
+    command = advise(report, report.diagnoses[0], name).command
+    assert command is not None and "perl" in command
+    assert pasted(command, tmp_path).returncode == 0
+    assert not other.exists()
+    assert sound in [own.read_bytes() for own in tmp_path.iterdir()]
+
+
 @given(st.text(st.characters(exclude_characters="\0/", exclude_categories=()), min_size=1, max_size=20))
 def test_a_word_of_the_shell_is_the_path(name: str) -> None:
     try:

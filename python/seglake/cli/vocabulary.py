@@ -340,7 +340,7 @@ REASONS: Final[dict[str, Reason]] = {
         "with the line ends turned back, records are verified: each LF has a CR before it, or CR LF are missing",
         "a transfer by FTP in text mode",
         lost=_IF_UNDONE,
-        commands=("perl -pe '{lines}' {content} > {undone} && {verify} {undone}", "{recover}", "{look}"),
+        commands=("perl -pe '{lines}' < {content} > {undone} && {verify} {undone}", "{recover}", "{look}"),
         do_not="append to it or clear it: copy it again, in binary mode",
     ),
     "reencoded": Reason(
