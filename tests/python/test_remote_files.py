@@ -498,10 +498,11 @@ def test_a_secret_is_hidden_however_it_is_written(name: str, secret: str, writte
     assert re.fullmatch(r"5: ['\"]?\(hidden\)['\"]?", str(said.strerror))
 
 
-@pytest.mark.parametrize("secret", ["hid", "a", "4"])
-def test_a_short_secret_leaves_no_gaps_in_words(secret: str) -> None:
+@pytest.mark.parametrize("written", [str, repr, json.dumps, quote, quote_plus])
+@pytest.mark.parametrize("secret", ["hid", "x", "4"])
+def test_a_short_secret_leaves_no_gaps_in_words(secret: str, written: Callable[[str], str]) -> None:
     store, _ = connected("s3://bucket", **OPTIONS | {"secret_access_key": secret})
-    said = store.failure("x", RuntimeError(f"Forbidden: after {secret} 403"))
+    said = store.failure("x", RuntimeError(f"Forbidden: after {written(secret)} 403"))
     assert isinstance(said, PermissionError)
     assert said.strerror == "(hidden, because it may contain the key); check the credentials, and what they allow"
     assert store.failure("x", RuntimeError("5: odd")).strerror == "5: odd"

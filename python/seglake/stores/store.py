@@ -206,6 +206,7 @@ def _written(secret: str) -> Iterator[str]:
     yield secret
     yield repr(secret)[1:-1]
     yield json.dumps(secret)[1:-1]
+    yield json.dumps(secret, ensure_ascii=False)[1:-1]
     yield quote(secret)
     yield quote(secret, safe="")
     yield quote_plus(secret)
