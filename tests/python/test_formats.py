@@ -528,7 +528,7 @@ def test_options_of_formats_are_within_their_bounds(tmp_path: Path, name: str) -
         with pytest.raises(ValueError, match=f"{argument} is an argument of its own"):
             seglake.create(tmp_path / "new", format=name, options={argument: "append"})
     for argument in CREATES - {"key"}:
-        with pytest.raises(ValueError, match=f"{argument} is an argument of its own, of `create`"):
+        with pytest.raises(ValueError, match=f"{argument} is an argument of its own, not one of `options`"):
             seglake.convert(b"", tmp_path / "new", to=name, options={argument: True})
     with pytest.raises(ValueError, match='there is no option "nonsense" here: there are record_bytes, batch_bytes'):
         seglake.open(b"", format=name, options={"nonsense": 1})

@@ -20,14 +20,14 @@ pub(crate) struct WriteArguments {
 }
 
 impl WriteArguments {
-    /// What `options=` says, but for `arguments`: options of formats that are arguments of `create`. They raise ValueError.
+    /// What `options=` says. Options of formats that are among `arguments`, which `create` takes by themselves, raise ValueError.
     pub(crate) fn new(py: Python<'_>, given: Option<&Named>, arguments: &[&str]) -> PyResult<Self> {
         let mut own = Self::default();
         for (name, value) in Named::given(given, py)? {
             match name.as_str() {
                 name if arguments.contains(&name) => {
                     return Err(PyValueError::new_err(format!(
-                        "{name} is an argument of its own, of `create`"
+                        "{name} is an argument of its own, not one of `options`"
                     )));
                 }
                 "key" => own.key = value.extract()?,
