@@ -478,6 +478,8 @@ class Repair(NamedTuple):
 class Edit(NamedTuple):
     """Bytes of a file, from `start` up to `end`, that give way to `nbytes` others; to none if they are taken out.
 
+    The others are those of the file as it is from offset `source` on, or zeros where that is None.
+
     Example:
         >>> import seglake
         >>> [diagnosis] = seglake.verify("damaged.active").diagnoses
@@ -488,6 +490,7 @@ class Edit(NamedTuple):
     start: int
     end: int
     nbytes: int
+    source: int | None
 
 
 class Diagnosis(NamedTuple):

@@ -106,9 +106,7 @@ def _is_true(own: Diagnosis, stray: Stray, sample: Sample, image: Image) -> bool
     if own["repairs"]:
         return all(_was(sample, image, repair) for repair in own["repairs"])
     known = frozenset[str]().union(*_TRUE.values()) if stray.kind == "several" else _TRUE.get(stray.kind, frozenset())
-    # A sector that was moved is in order within itself.
-    is_moved = own["reason"] == "moved_sector" and _is_from_elsewhere(image, *own["place"])
-    return own["reason"] in known and (is_moved or _is_damaged(image, *own["place"]))
+    return own["reason"] in known and _is_damaged(image, *own["place"])
 
 
 def _was(sample: Sample, image: Image, repair: dict[str, Any]) -> bool:
@@ -126,18 +124,13 @@ def _is_damaged(image: Image, start: int, end: int) -> bool:
     return not any(at <= start and end <= at_end for at, at_end, origin in image.placed() if origin is not None)
 
 
-def _is_from_elsewhere(image: Image, start: int, end: int) -> bool:
-    """Whether a range is within bytes that were at another place before the damage."""
-    return any(
-        at <= start and end <= at_end and at != origin for at, at_end, origin in image.placed() if origin is not None
-    )
-
-
 def _is_cheaper(own: Diagnosis, sample: Sample, image: Image) -> bool:
-    """Whether the file is sound with a cause undone, for no more changed bytes than there are."""
+    """Whether the file is as it was with a cause undone, or sound for no more changed bytes than there are."""
+    mended = undone(image.data, own)
+    if mended == sample.data:
+        return True
     if price(own) > _price(sample, image):
         return False
-    mended = undone(image.data, own)
     if mended is None:
         # What belongs there is known to `verify` alone.
         return own.get("is_sound", False)

@@ -11,14 +11,14 @@ def undone(data: bytes, own: dict[str, Any]) -> bytes | None:
     `own` is a diagnosis as JSON has it.
     """
     edits = sorted(own.get("edits", ()), key=lambda edit: -edit["start"])
-    if not own["repairs"] and (not edits or any(edit["nbytes"] for edit in edits)):
+    if not own["repairs"] and (not edits or any(edit["nbytes"] and edit["source"] is None for edit in edits)):
         return None
     mended = bytearray(data)
     for repair in own["repairs"]:
         mended[repair["byte_offset"]] = repair["new"]
     for edit in edits:
-        if not edit["nbytes"]:
-            del mended[edit["start"] : edit["end"]]
+        source = edit["source"] or 0
+        mended[edit["start"] : edit["end"]] = data[source : source + edit["nbytes"]]
     return bytes(mended)
 
 

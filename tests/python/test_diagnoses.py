@@ -174,7 +174,7 @@ def test_neighbours_of_a_tenant_with_a_hostile_name(tmp_path: Path) -> None:
         for tenant in tenants:
             writer.write(partition=1, tenant=tenant, value=b"0123456789" * 5)
     content = bytearray(path.read_bytes())
-    content[content.index(b"b\n", 200) + 20] ^= 4
+    content[content.index(b"b\n", 200) + 20] ^= 6
     path.write_bytes(content)
     done = here("verify", path)
     assert done.status == 1

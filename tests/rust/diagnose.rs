@@ -100,6 +100,47 @@ fn sectors_that_changed_places() {
     }
 }
 
+/// One cause explains both, whatever else a checksum would prove of one record.
+#[test]
+fn near_sectors_that_changed_places() {
+    let sound = active(200, 300, 0);
+    for (one, other) in [(20, 21), (20, 22), (33, 36), (48, 56), (60, 75)] {
+        let bytes = sound.damaged(|bytes| {
+            let (front, back) = bytes.split_at_mut(other * 512);
+            front[one * 512..one * 512 + 512].swap_with_slice(&mut back[..512]);
+        });
+        let (_, found) = sound.explained(&bytes);
+        let mut causes = found.iter().filter(|own| own.reason != Reason::Consequence);
+        let main = causes.next().unwrap();
+        assert_eq!(main.reason, Reason::MovedSector, "{}", shown(&found));
+        assert!(
+            main.is_sound && causes.next().is_none(),
+            "{}",
+            shown(&found)
+        );
+        // The bytes that belong there are said: whoever puts them there has the file as it was.
+        let mut mended = bytes.clone();
+        let place = |at: u64| usize::try_from(at).unwrap();
+        for edit in &main.edits {
+            let from = place(edit.from.unwrap());
+            let own = place(edit.start)..place(edit.end);
+            mended[own].copy_from_slice(&bytes[from..from + place(edit.bytes)]);
+        }
+        assert_eq!(mended, sound.bytes);
+    }
+}
+
+/// A file that ends in zeros is sound, but what was there is lost.
+#[test]
+fn zeros_in_place_of_bytes_restore_nothing() {
+    let sound = active(1024, 95, 0);
+    assert_eq!(sound.bytes.len(), 128 << 10);
+    let bytes = sound.damaged(|bytes| bytes[64 << 10..].copy_from_slice(&noise(7, 64 << 10)));
+    let (_, found) = sound.explained(&bytes);
+    let is_restored = |own: &Diagnosis| own.is_sound || own.certainty == Some(Certainty::Proven);
+    assert!(!found.iter().any(is_restored), "{}", shown(&found));
+}
+
 /// The record begins with the sector, so the sector that is in its place has other lengths.
 #[test]
 fn the_first_sector_of_the_file_is_in_another_ones_place() {

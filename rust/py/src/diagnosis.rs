@@ -150,5 +150,6 @@ fn of_edit<'py>(py: Python<'py>, own: &Edit) -> PyResult<Bound<'py, PyDict>> {
     fields.set_item("start", own.start)?;
     fields.set_item("end", own.end)?;
     fields.set_item("nbytes", own.bytes)?;
+    fields.set_item("source", own.from)?;
     Ok(fields)
 }

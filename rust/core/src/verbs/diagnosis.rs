@@ -53,6 +53,8 @@ pub struct Edit {
     pub end: u64,
     /// How many bytes take their place. None: they are taken out.
     pub bytes: u64,
+    /// Where in the file as it is these bytes are; `None`: they are zeros.
+    pub from: Option<u64>,
 }
 
 /// What is missing at the end of a file.

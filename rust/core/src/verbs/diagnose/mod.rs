@@ -22,7 +22,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Report;
-use super::diagnosis::{Certainty, Diagnosis, Reason};
+use super::diagnosis::{Certainty, Diagnosis, Edit, Reason};
 use crate::engine::candidate::{Candidate, Candidates};
 use crate::engine::{Format, Stated};
 use crate::error::Result;
@@ -106,6 +106,7 @@ pub fn diagnose(
             records: report.records,
             left: report.damage.iter().map(|own| own.start..own.end).collect(),
             changes: Vec::new(),
+            is_sound: false,
         },
         candidates: None,
         stated: None,
@@ -149,6 +150,21 @@ pub fn diagnose(
             _ => case.ranges(&span, &explanation),
         };
         found.push(explanation.diagnosis(span, ranges, before, after));
+    }
+    // What was undone last explains also what was explained otherwise before: all of it, if the file is sound.
+    let gave_way = |own: &Edit| {
+        let mut changes = case.undone.changes.iter();
+        changes
+            .any(|(at, _)| at.start < own.end && own.start < at.end && *at != (own.start..own.end))
+    };
+    if let Some(main) = found.iter().rfind(|own| !own.edits.is_empty()).cloned() {
+        let is_other = |own: &&mut Diagnosis| match own.edits.is_empty() {
+            true => case.undone.is_sound,
+            false => own.edits.iter().any(gave_way),
+        };
+        for own in found.iter_mut().filter(is_other) {
+            own.follow_from(&main);
+        }
     }
     found.sort_by_key(|own| (own.span.start, own.span.end));
     confirm(source, &options, &mut found)?;
@@ -222,15 +238,19 @@ impl Case<'_> {
         if let Some(found) = self.by_place(span, shifted.as_ref())? {
             return Ok(found);
         }
-        if let Some(found) = self.by_proof(span)? {
+        let proven = self.by_proof(span)?;
+        if let Some(found) = proven.first().cloned() {
             if found.changes.is_empty() {
                 return Ok(found);
             }
             // A checksum proves one record, which may also be another's beginning or end. What happened, the file shows.
             let is_weighed = self.tried.affords(self.source.len());
-            match self.best(vec![found.clone()])? {
+            match self.best(proven)? {
                 Some(found) => return Ok(found),
-                None if !is_weighed => return Ok(found.unweighed()),
+                None if !is_weighed => {
+                    let untried = "not tried: verifying the file with it undone";
+                    return Ok(found.unweighed().but(untried));
+                }
                 None => {}
             }
         }
@@ -402,7 +422,7 @@ impl Case<'_> {
         };
         let all = self.report.damage.iter();
         for own in all.filter(is_near).take(MAX_NEAR) {
-            let proven = self.by_proof(own)?;
+            let proven = self.by_proof(own)?.into_iter();
             proposals.extend(proven.filter(|own| own.reason == Reason::MovedSector));
         }
         match self.best(proposals)? {
@@ -413,10 +433,10 @@ impl Case<'_> {
         }
     }
 
-    /// A diagnosis that a checksum proves: line ends, moved sectors, inserted bytes.
-    fn by_proof(&mut self, span: &Span) -> Result<Option<Explanation>> {
+    /// Diagnoses of which a checksum proves one record: of line ends, or of inserted bytes and of a moved sector, which are to be weighed.
+    fn by_proof(&mut self, span: &Span) -> Result<Vec<Explanation>> {
         let Some(candidates) = &mut self.candidates else {
-            return Ok(None);
+            return Ok(Vec::new());
         };
         let (source, budget) = (&**self.source, &mut self.budget);
         for candidate in &mut candidates.candidates(span)? {
@@ -430,17 +450,17 @@ impl Case<'_> {
             if found.is_none() {
                 found = shift::lost_return(source, candidate, budget)?;
             }
-            if found.is_none() {
-                found = shift::inserted(source, candidate, span, budget)?;
+            if let Some(found) = found {
+                return Ok(vec![found]);
             }
-            if found.is_none() {
-                found = sectors::moved(source, candidate, span, budget)?;
-            }
-            if found.is_some() {
-                return Ok(found);
+            let inserted = shift::inserted(source, candidate, span, budget)?;
+            let moved = sectors::moved(source, candidate, span, budget)?;
+            let proposals: Vec<_> = inserted.into_iter().chain(moved).collect();
+            if !proposals.is_empty() {
+                return Ok(proposals);
             }
         }
-        Ok(None)
+        Ok(Vec::new())
     }
 
     /// A diagnosis by where an index has a unit, and where it is.
@@ -494,7 +514,7 @@ impl Case<'_> {
                 "verifying the {len} bytes of the file once more with a change"
             ));
         }
-        if !self.compared.affords(len) {
+        if !self.compared.affords(len.min(sectors::MAX_COMPARED)) {
             untried.push("looking in the file for bytes that it has twice".to_owned());
         }
         Ok(match untried.is_empty() {

@@ -57,6 +57,10 @@ impl Explanation {
             start: range.start,
             end: range.end,
             bytes: fill.len(),
+            from: match fill {
+                Fill::From(offset, _) => Some(*offset),
+                Fill::Zeros(_) | Fill::Byte(_) => None,
+            },
         };
         Diagnosis {
             span,
@@ -120,6 +124,16 @@ pub(super) fn restorable(span: &Span) -> Explanation {
         }
     };
     Explanation::new(Reason::Restorable, Certainty::Proven, evidence)
+}
+
+impl Diagnosis {
+    /// Makes it one of a range that another one's explains, unless its bytes are known otherwise.
+    pub(super) fn follow_from(&mut self, main: &Self) {
+        if self.repairs.is_empty() && self.reason != Reason::Restorable {
+            let (before, after) = (self.before.take(), self.after.take());
+            *self = follows_from(main).diagnosis(self.span, vec![self.span], before, after);
+        }
+    }
 }
 
 /// The diagnosis of a range that another one's explains.

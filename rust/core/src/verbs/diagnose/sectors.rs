@@ -16,7 +16,7 @@ use crate::verbs::diagnosis::{Certainty, Missing, Reason};
 
 /// The larger one first: a range that fits both is a page.
 pub(super) const SECTORS: [u64; 2] = [4096, 512];
-/// How many bytes next to a sector may continue its pattern by chance.
+/// How many bytes next to a sector may continue its pattern by chance, and how many zeros may end what is before it.
 pub(super) const CHANCE_BYTES: u64 = 16;
 /// How many zeros padding and small numbers may add to a zeroed sector.
 const ZEROS_BYTES: u64 = 128;
@@ -29,7 +29,7 @@ pub(super) const LARGE: u64 = 64 << 10;
 /// How much longer the damage may be than a sector that explains it: a record at either end.
 const MAX_SLACK: u64 = 1024;
 /// How many bytes of a file are searched for a sector's.
-const MAX_COMPARED: u64 = 256 << 20;
+pub(super) const MAX_COMPARED: u64 = 256 << 20;
 /// How many bytes are read at once to compare them: a multiple of all sizes.
 const PIECE_BYTES: u64 = 1 << 20;
 /// A sector with fewer different bytes could match others by chance.
@@ -281,13 +281,13 @@ pub(super) fn foreign(ranges: &[Span], file_len: u64) -> Option<Explanation> {
     None
 }
 
-/// Detects a sector whose correct bytes are in another sector: with these in its place the checksum matches.
+/// Detects a sector whose correct bytes are in another sector: with these in its place the checksum matches. One of each size.
 pub(super) fn moved(
     source: &dyn Source,
     candidate: &mut Candidate,
     span: &Span,
     budget: &mut Budget,
-) -> Result<Option<Explanation>> {
+) -> Result<Vec<Explanation>> {
     let Range { start, end } = candidate.body;
     // The candidate's length by its own length fields. If that is implausible, the fields are in the bad sector.
     let stated = candidate
@@ -306,7 +306,8 @@ pub(super) fn moved(
     candidate.body.end = body_end;
     let mut bytes = candidate.read(source)?;
     budget.begin();
-    for size in SECTORS {
+    let mut all = Vec::new();
+    'size: for size in SECTORS {
         let mut target = floor(start, size);
         while target < end {
             let own = target.max(start)..(target + size).min(end);
@@ -321,8 +322,9 @@ pub(super) fn moved(
                 let place = own.start - start;
                 let kept = replace(&mut bytes, place, theirs)?;
                 let Some(trial) = budget.attempt(candidate, &bytes) else {
-                    return Ok(None);
+                    return Ok(all);
                 };
+                replace(&mut bytes, place, &kept)?;
                 // A unit that lies mostly in the other place would only show that it is there as well.
                 let is_mostly_own = trial.end.is_some_and(|end| {
                     let end = end.min(body_end);
@@ -335,22 +337,22 @@ pub(super) fn moved(
                     );
                     let reason = Reason::MovedSector;
                     let found = Explanation::new(reason, Certainty::Likely, evidence);
-                    let bytes = size.min(excerpt.file_len - target.max(other));
-                    return Ok(Some(Explanation {
+                    let len = size.min(excerpt.file_len - target.max(other));
+                    all.push(Explanation {
                         changes: vec![
-                            (target..target + bytes, Fill::From(other, bytes)),
-                            (other..other + bytes, Fill::From(target, bytes)),
+                            (target..target + len, Fill::From(other, len)),
+                            (other..other + len, Fill::From(target, len)),
                         ],
-                        ..found.at(target..target + bytes)
-                    }));
+                        ..found.at(target..target + len)
+                    });
+                    continue 'size;
                 }
-                replace(&mut bytes, place, &kept)?;
                 other += size;
             }
             target += size;
         }
     }
-    Ok(None)
+    Ok(all)
 }
 
 /// Replaces the bytes from `at` on. Returns the old bytes.

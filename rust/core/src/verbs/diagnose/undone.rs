@@ -22,6 +22,8 @@ pub(super) struct Undone {
     /// The ranges of the file that stay damaged.
     pub(super) left: Vec<Range<u64>>,
     pub(super) changes: Vec<Change>,
+    /// Whether nothing of it is damaged, and nothing is lost.
+    pub(super) is_sound: bool,
 }
 
 impl Case<'_> {
@@ -53,18 +55,28 @@ impl Case<'_> {
         let mut best: Option<(Explanation, Undone)> = None;
         for mut explanation in proposed {
             self.options.poll()?;
-            let mut changes = self.undone.changes.clone();
+            // What is explained otherwise in the same place gives way, if this is worth more.
+            let meets = |(own, _): &&Change| {
+                let mut new = explanation.changes.iter();
+                new.any(|(at, _)| own.start < at.end && at.start < own.end)
+            };
+            let old = self.undone.changes.iter().filter(|own| !meets(own));
+            let mut changes: Vec<_> = old.cloned().collect();
+            let is_alone = changes.is_empty();
             changes.extend(explanation.changes.iter().cloned());
             let view = Arc::new(View::new(self.source.clone(), changes.clone()));
             let Some(report) = self.try_source(view.clone())? else {
                 continue;
             };
-            let worth = (report.records, report.is_sound());
+            // With zeros in their place, bytes stay lost.
+            let is_lost = |(_, fill): &Change| matches!(fill, Fill::Zeros(1..));
+            let is_sound = report.is_sound() && !changes.iter().any(is_lost);
+            let worth = (report.records, is_sound);
             let most = (self.undone.records, false);
             if worth
                 <= best
                     .as_ref()
-                    .map_or(most, |(own, undone)| (undone.records, own.is_sound))
+                    .map_or(most, |(_, undone)| (undone.records, undone.is_sound))
             {
                 continue;
             }
@@ -85,9 +97,10 @@ impl Case<'_> {
                 records: report.records,
                 left,
                 changes,
+                is_sound,
             };
             explanation.regained = report.records - self.undone.records;
-            explanation.is_sound = report.is_sound();
+            explanation.is_sound = is_sound && is_alone;
             if explanation.is_sound {
                 explanation.certainty = Some(Certainty::Proven);
             }
