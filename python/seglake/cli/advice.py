@@ -165,7 +165,7 @@ def as_json(report: Report, path: str | None, reading: Sequence[str] = ()) -> di
 
 
 class Block(NamedTuple):
-    """Causes of damage one after the other that have the same reason and certainty, and what follows from them."""
+    """Causes of damage one after the other that have the same reason and certainty, and ranges that they explain."""
 
     causes: Sequence[Diagnosis]
     consequences: Sequence[Diagnosis]
@@ -177,13 +177,18 @@ class Block(NamedTuple):
 
 
 def blocks(diagnoses: Sequence[Diagnosis]) -> list[Block]:
-    """What people are shown of damage: what follows from other damage is in the last block."""
+    """What people are shown of damage: a range that follows from a cause is in the block of that."""
     causes = [own for own in diagnoses if own.reason != "consequence"]
     if not causes:
         return [Block(diagnoses, ())] if diagnoses else []
     groups = [list(group) for _, group in groupby(causes, lambda own: (own.reason, own.certainty))]
-    consequences = [own for own in diagnoses if own.reason == "consequence"]
-    return [*(Block(group, ()) for group in groups[:-1]), Block(groups[-1], consequences)]
+    explained = [{span.start for cause in group for span in cause.ranges} for group in groups]
+    consequences: list[list[Diagnosis]] = [[] for _ in groups]
+    for own in diagnoses:
+        if own.reason == "consequence":
+            place = next((place for place, starts in enumerate(explained) if own.start in starts), -1)
+            consequences[place].append(own)
+    return [Block(*pair) for pair in zip(groups, consequences, strict=True)]
 
 
 def _merged(causes: Sequence[Diagnosis]) -> Diagnosis:
@@ -200,7 +205,7 @@ def titled(own: Diagnosis) -> str:
 
 def kept(report: Report) -> str | None:
     """What of a file can be read; None where that is nothing, or is not known."""
-    # What another dialect makes of the bytes are no records.
+    # What another dialect makes of the bytes are not records.
     is_known = not report.wrong_key and all(own.reason != "other_dialect" for own in report.diagnoses)
     if not report.records or not is_known:
         return None
@@ -330,7 +335,9 @@ def _commands(
 ) -> dict[str, str]:
     """Names of files and parts of commands. None of them changes a file that is there."""
     # What the reason's own commands give is not given twice.
-    changed = [name for name in ("--format", "--dialect") if name in str(REASONS[own.reason].commands)]
+    commands = REASONS[own.reason].commands
+    commands = (commands,) if isinstance(commands, str) else commands
+    changed = [name for name in ("--format", "--dialect") if any(name in text for text in commands)]
     pairs = zip(reading[::2], reading[1::2], strict=True)
     reading = [word for name, value in pairs if name not in changed for word in (name, value)]
     file = shell_word(path)

@@ -413,7 +413,7 @@ def compared_as_written(given: Mapping[str, Any]) -> str | None:
 def byte_ranges(
     context: click.Context, parameter: click.Parameter, texts: Sequence[str]
 ) -> list[tuple[int, int | None]]:
-    """Read `START:END` again and again: two offsets, of which each may be left out."""
+    """Read each `START:END`: two offsets, of which each may be left out."""
     return [_byte_range(context, parameter, text) for text in texts]
 
 

@@ -99,8 +99,8 @@ def command(
     FILE.par, the parity sidecar that `seglake protect` writes, is checked, too. Bytes that differ from what it covers
     are damage, also in formats without checksums. A file that is not a segment is checked by its sidecar alone.
 
-    Segments of a log have to reach what the log says. Of a log's folder sound ones have their name only, damaged ones
-    the causes. What its writer has not synced yet is not read, and said if no writer has the log open.
+    Segments of a log have to reach what the log says. In a log's folder, sound segments show only their name, damaged
+    ones their causes. What its writer has not synced yet is not read, and said if no writer has the log open.
 
     With --html, REPORT is one file that a browser shows without a network: a map of the file, and of each damage what
     it comes from, with the records, fields and bytes around it. A report of that name is replaced, any other file is

@@ -202,7 +202,7 @@ def _file(
     advice = [own.diagnosis and _advice(seen, own.diagnosis, page.command) for own in shown]
     first = advice[0] if advice else seen.cause and _advice(seen, seen.cause, page.command)
     texts = [text for said in (first, *advice) if said for text in said if text]
-    texts += [*seen.remarks, "ledger", *(STATES[run.letter].name for run in seen.runs)]
+    texts += [*seen.remarks, "ledger", *(["unit"] if shown else []), *(STATES[run.letter].name for run in seen.runs)]
     doubtful = [own for own in shown if own.diagnosis is not None and own.diagnosis.certainty != "proven"]
     candidates = doubtful[:_MOST_CANDIDATES]
     parts: list[Html] = []
