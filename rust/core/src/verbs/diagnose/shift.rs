@@ -192,33 +192,19 @@ pub(super) fn misplaced(
         if trial.end.is_none() {
             continue;
         }
-        let (reason, by, words, removed, fill) = if at > offset {
-            let extra = at - offset;
-            (
-                Reason::InsertedBytes,
-                extra,
-                "inserted",
-                extra,
-                Fill::Zeros(0),
-            )
-        } else {
-            let short = offset - at;
-            (
-                Reason::MissingBytes,
-                short,
-                "missing",
-                0,
-                Fill::Zeros(short),
-            )
+        let (reason, words) = match at > offset {
+            true => (Reason::InsertedBytes, "inserted"),
+            false => (Reason::MissingBytes, "missing"),
         };
+        let (extra, short) = (at.saturating_sub(offset), offset.saturating_sub(at));
         let evidence = format!(
             "the {what} that was expected at {offset} is at {at}: {} {words} before it",
-            bytes_are(by)
+            bytes_are(extra + short)
         );
         // A checksum proves where the unit is, but not that the index is correct.
         let explanation = Explanation::new(reason, Certainty::Likely, evidence);
         return Ok(Some(Explanation {
-            changes: vec![(span.start..span.start + removed, fill)],
+            changes: vec![(span.start..span.start + extra, Fill::Zeros(short))],
             ..explanation.at(offset.min(at)..offset.max(at))
         }));
     }
