@@ -128,6 +128,8 @@ def _undoing(seen: Seen, own: Damage) -> Iterable[str]:
     """What changes undo it, and what is verified then."""
     if own.diagnosis is None:
         return
+    if bits := len(own.diagnosis.repairs):
+        yield f"{count(bits, 'bit')} flipped back"
     for edit in own.diagnosis.edits:
         shift = edit.end - edit.start - edit.nbytes
         way = "after" if shift > 0 else "before"
