@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from importlib import import_module
 from io import TextIOWrapper
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import click
 
 from . import failure, options
+from .groups import Group
 from .standard_output import OutputError, naming_standard_output
 
 _COMMANDS = (
@@ -36,7 +36,7 @@ _COMMANDS = (
 )
 
 
-class _LazyGroup(click.Group):
+class _LazyGroup(Group):
     """Commands that live in modules of their own, imported when called by name or listed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -57,28 +57,22 @@ class _LazyGroup(click.Group):
         with _telling_of_closed_output():
             return super().invoke(ctx)
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0]
-        if name not in _COMMANDS and not ctx.resilient_parsing:
-            raise click.UsageError(f"no such command: {name}; {_instead_of(name)}", ctx)
-        return super().resolve_command(ctx, args)
+    def instead_of(self, name: str, known: list[str]) -> str:
+        from .log import command as log
 
+        if name in log.commands:
+            return f"did you mean `seglake log {name}`?"
+        if name == "undo":
+            return "did you mean `seglake recover --undo`? To undo a repair, rename FILE.damaged to FILE"
+        return super().instead_of(name, known)
 
-def _instead_of(name: str) -> str:
-    """What was probably meant by the name of no command."""
-    from .log import command as log
-
-    if name in log.commands:
-        return f"did you mean `seglake log {name}`?"
-    if name == "undo":
-        return "did you mean `seglake recover --undo`? To undo a repair, rename FILE.damaged to FILE"
-    if near := get_close_matches(name, _COMMANDS, n=1):
-        return f"did you mean {near[0]}?"
-    if os.path.lexists(name):
-        return "it is a file or folder: `seglake verify FILE` tells whether it is sound, `seglake info FILE` what it is"
-    return f"there are {', '.join(_COMMANDS)}"
+    def like_none(self, name: str, known: list[str]) -> str:
+        if os.path.lexists(name):
+            return (
+                "it is a file or folder: `seglake verify FILE` tells whether it is sound, "
+                "`seglake info FILE` what it is"
+            )
+        return super().like_none(name, known)
 
 
 @contextmanager

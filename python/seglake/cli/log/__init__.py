@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
 import click
 
 from .. import options
 from ..failure import Status
+from ..groups import Group
 from . import info, retain, seal, snapshot, tail, verify, write
 
 __all__ = ["command"]
 
 
-class _Group(click.Group):
+class _Group(Group):
     """Lists its commands in the order of a log's life."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0]
-        if name not in self.commands and not ctx.resilient_parsing:
-            near = ["tail"] if name == "follow" else get_close_matches(name, self.commands, n=1)
-            instead = f"did you mean {near[0]}?" if near else f"there are {', '.join(self.commands)}"
-            raise click.UsageError(f"no such command: {name}; {instead}", ctx)
-        return super().resolve_command(ctx, args)
+    def instead_of(self, name: str, known: list[str]) -> str:
+        return "did you mean tail?" if name == "follow" else super().instead_of(name, known)
 
 
 _EXAMPLES = """
