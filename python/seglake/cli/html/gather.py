@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Budget", "Damage", "Near", "Seen", "see"]
 
-MOST_BYTES: Final = 512 << 10
+MOST_SHOWN_BYTES: Final = 512 << 10
 """Of files in a report."""
 MOST_RANGES: Final = 100
 DAMAGED: Final = "the damaged unit"
@@ -46,12 +46,12 @@ ReadAt = Callable[[int, int], bytes]
 class Budget:
     """How many bytes of files may still go into a report."""
 
-    left: int = MOST_BYTES
+    left: int = MOST_SHOWN_BYTES
 
     @property
     def spent(self) -> int:
         """How many are in it."""
-        return MOST_BYTES - self.left
+        return MOST_SHOWN_BYTES - self.left
 
     def take(self, wanted: int) -> int:
         """Take so many bytes, or none if there are not so many left, and return how many."""

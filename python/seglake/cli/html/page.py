@@ -21,8 +21,7 @@ from ..render import count, exact_size, size
 from ..report import damage_in_short
 from ..vocabulary import TERMS
 from .damage import advised, candidate, entry, script_data, summary
-from .gather import MOST_BYTES as MOST_SHOWN_BYTES
-from .gather import Budget, Damage, Seen
+from .gather import MOST_SHOWN_BYTES, Budget, Damage, Seen
 from .markup import Html, data, element, script_json
 from .minimap import Map, figure, patterns
 from .parts import cell, facts, meaning, number, table
