@@ -17,7 +17,7 @@ import seglake
 from seglake._native import row_hashes
 from seglake._text import error_text, path_text, printable_path
 from seglake.parity.by_sidecar import listed_size
-from seglake.read.formats import column_names, grows
+from seglake.read.formats import LOCATION_COLUMNS, column_names, grows, key_column, numbering_columns
 from seglake.tracking.state import FileState, Sums
 from seglake.tracking.status import FileStatus
 
@@ -35,13 +35,11 @@ __all__ = [
     "FileRow",
     "NotContinuedError",
     "NotReadError",
-    "keyed_by_position",
     "load_keys",
 ]
 
 _compute: Final = cast("Any", pc)  # typed in part only
 _BATCH_ROWS: Final = 8192
-_COUNTED: Final = ("seq", "index")
 # Of a file that no key fits all is damage: it is no reason to write what may be taken back.
 _HELD_SPANS: Final = 1000
 # Hostile files have millions of damaged ranges: their rows are made many at a time.
@@ -123,18 +121,8 @@ class FileRow(msgspec.Struct, omit_defaults=True):
     is_known_damage: bool = False
 
 
-def keyed_by_position(format: str) -> bool:
-    """Tells whether records of a format are known by where they begin: they have nothing else that stays."""
-    return _key_column(format) == "position"
-
-
-def _key_column(format: str) -> str:
-    return {"active": "uuid", "sealed": "uuid", "chunked": "offset"}.get(format, "position")
-
-
 def _content(names: Sequence[str], format: str) -> list[str]:
-    key = _key_column(format)
-    return [name for name in names if name != key and name not in (*_COUNTED, "position", "path", "source")]
+    return [name for name in names if name not in {*numbering_columns(format), *LOCATION_COLUMNS, "source"}]
 
 
 def load_keys(
@@ -158,7 +146,7 @@ def load_keys(
     """
     for format, paths in files.items():
         schema: Any = records_schema(format, options)
-        key, content = _key_column(format), _content(schema.names, format)
+        key, content = key_column(format), _content(schema.names, format)
         columns = sorted({"source", key, *content})
         own_schema = pa.schema([schema.field(name) for name in columns])
         for path in paths:
@@ -392,7 +380,7 @@ class FileReading:
         self.output.add(format, rows)
 
     def _keyed(self, rows: Any) -> tuple[Any, Any]:
-        return rows.column(_key_column(self._format)), _hashes(rows, _content(rows.schema.names, self._format))
+        return rows.column(key_column(self._format)), _hashes(rows, _content(rows.schema.names, self._format))
 
     def _release(self) -> None:
         held, self._held = self._held, []

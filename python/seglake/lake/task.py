@@ -15,6 +15,7 @@ import msgspec
 import seglake
 from seglake._text import path_text, printable_path
 from seglake.parity.by_sidecar import covered
+from seglake.read.formats import key_column
 from seglake.tracking.place import Place
 
 from .keys import SourceKeys
@@ -24,7 +25,7 @@ from .output import FileOutput, Output
 from .parquet import Target
 from .plan import FileGroup, PlannedFile, formats_of
 from .progress import Progress, TaskProgress
-from .read import ConflictError, FileReading, FileRow, NotContinuedError, NotReadError, keyed_by_position, load_keys
+from .read import ConflictError, FileReading, FileRow, NotContinuedError, NotReadError, load_keys
 
 __all__ = ["TaskOutcome", "TaskRunner"]
 
@@ -175,7 +176,7 @@ class _GroupReading:
                 return self._read(file, source, progress, keys, format)
             except ConflictError as error:
                 conflict = error
-                if not keyed_by_position(format):
+                if key_column(format) != "position":
                     reason = (
                         f"{printable_path(file.path)}: its record {error.key} has other content than the one of this "
                         f"key that its source {source} has: nothing of it was added. Find out which one is right"

@@ -17,8 +17,10 @@ __all__ = [
     "column_names",
     "format_named",
     "grows",
+    "key_column",
     "limit_options",
     "native_schema",
+    "numbering_columns",
 ]
 
 UuidType = Literal["string", "binary"]
@@ -118,3 +120,14 @@ def format_named(name: str) -> seglake.Format:
 def grows(name: str) -> bool:
     """Tells whether records may be appended to files of a format. The others are written whole."""
     return "zero_torn_tail" in format_named(name).create_options
+
+
+def numbering_columns(name: str) -> dict[str, str]:
+    """Returns the columns of a format that say which record one is, each with the order of its values."""
+    return {column.name: column.order for column in format_named(name).columns if column.order != "any"}
+
+
+def key_column(name: str) -> str:
+    """Returns the column by which a record is known in any file of its source: of some formats only its position is."""
+    ascending = (column for column, order in numbering_columns(name).items() if order == "ascending")
+    return next(ascending, "position")

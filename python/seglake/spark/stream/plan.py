@@ -21,6 +21,7 @@ import msgspec
 import seglake
 from seglake._text import printable_path
 from seglake.incremental import Position
+from seglake.read.formats import key_column
 from seglake.read.in_order import SMALL_BYTES, in_order
 from seglake.tracking.files import is_same, known_before, observed, renamed
 
@@ -49,8 +50,6 @@ _THREADS: Final = os.cpu_count() or 1
 _THREADS_ELSEWHERE: Final = 16
 # With how many files of its source one is compared that does not go on as that.
 _COMPARED: Final = 3
-# The beginnings of the identities of files whose records have keys. Those of others have their positions alone.
-_KEYED: Final = ("segment:", "chunked:")
 
 
 @dataclass
@@ -252,7 +251,7 @@ class BatchPlan:
         for source in own:
             if (found := self._continued(file, source)) is not None:
                 return found
-        is_keyed = identity.startswith(_KEYED)
+        is_keyed = key_column(self._look.format) != "position"
         is_the_same = before is not None and before.inode is not None and before.inode == now.inode
         if is_keyed and is_the_same and (found := self._continued(file, old, identity)) is not None:
             return found  # its first record was repaired
