@@ -12,7 +12,6 @@ from test_spark_write_task import Write, records
 
 import seglake
 from seglake.spark.option_table import camel_case
-from seglake.spark.write import folders
 from seglake.spark.write.existing import PartFile
 from seglake.spark.write.job import Job
 from seglake.write import durable
@@ -255,11 +254,11 @@ def test_what_a_task_has_told_of_is_on_the_disk(root: Path, monkeypatch: pytest.
 
 
 def test_a_folder_that_is_there_is_made_no_second_time(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folders.make(root / "a" / "b" / "c")
+    durable.make_folder(root / "a" / "b" / "c")
     disk = Disk(root)
     with monkeypatch.context() as patched:
         disk.watch(patched)
-        folders.make(root / "a" / "b" / "c")
-        folders.make(root / "a" / "d" / "e")
+        durable.make_folder(root / "a" / "b" / "c")
+        durable.make_folder(root / "a" / "d" / "e")
     states = [set(state) for _, state in disk.states(disk.moment())]
     assert states == [{"a", "a/b", "a/b/c", "a/d", "a/d/e"}]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import uuid
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -101,34 +100,22 @@ class LocalPlace:
 
     def make(self) -> None:
         """Makes the folder, durably, where it is missing."""
-        missing = [each for each in (self.folder, *self.folder.parents) if not each.exists()]
-        self.folder.mkdir(parents=True, exist_ok=True)
-        for each in reversed(missing):
-            durable.sync_folder(each.parent)
+        durable.make_folder(self.folder)
 
     def sync(self, names: Iterable[str]) -> None:
-        """Syncs the names of files, and of the folders on the way to them, from the top down.
-
-        In the other order a loss of power could keep a file's new place and lose the new folder that it is in.
-        """
-        own = {(self.folder / name).parent for name in names}
-        folders = {each for folder in own for each in (folder, *folder.parents) if each.is_relative_to(self.folder)}
-        for folder in sorted(folders):
+        """Syncs the names of files, and of the folders on the way to them."""
+        for folder in durable.folders_between(self.folder, (self.folder / name for name in names)):
             durable.sync_folder(folder)
 
     def _written(self, name: str, content: bytes) -> Path:
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        new = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
         try:
-            new.write_bytes(content)
-            durable.sync_file(new)
-        except BaseException as error:
-            new.unlink(missing_ok=True)
-            if isinstance(error, OSError) and error.filename is None:
+            return durable.written(path, content)
+        except OSError as error:
+            if error.filename is None:
                 error.filename = str(path)
             raise
-        return new
 
 
 @dataclass(frozen=True)

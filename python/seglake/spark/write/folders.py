@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import uuid
 from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Final
@@ -14,14 +13,6 @@ from seglake._text import printable_path
 from seglake.write import durable
 
 _TRIES: Final = 100
-
-
-def make(folder: Path) -> None:
-    """Makes a folder and its missing parents, and syncs their names to the disk."""
-    missing = [each for each in (folder, *folder.parents) if not each.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    for each in missing:
-        durable.sync_folder(each.parent)
 
 
 def make_staging(folder: Path) -> None:
@@ -51,14 +42,8 @@ def is_put_away(staging: Path) -> bool:
 
 
 def sync_names(root: Path, files: Iterable[Path]) -> None:
-    """Syncs the names of files below `root`, and of the folders on the way to them, to the disk.
-
-    Folders are synced from the top down. In the other order a loss of power could keep a file's new place and lose
-    the new folder that it is in, and the file with it.
-    """
-    own = {file.parent for file in files}
-    folders = {folder for each in own for folder in (each, *each.parents) if folder.is_relative_to(root)}
-    for folder in sorted(folders):
+    """Syncs the names of files below `root`, and of the folders on the way to them, to the disk."""
+    for folder in durable.folders_between(root, files):
         # Another write may remove an empty folder at any time: then there are no names in it.
         with contextlib.suppress(FileNotFoundError):
             durable.sync_folder(folder)
@@ -71,11 +56,8 @@ def place(file: Path, target: Path) -> None:
 
 def write_durably(root: Path, path: Path, content: bytes) -> None:
     """Writes a small file in one step. On return it and the names of the folders from `root` on are on the disk."""
-    # Another write may write the file at the same time.
-    new = path.with_name(f"{path.name}.{uuid.uuid4().hex}.new")
+    new = durable.written(path, content)
     try:
-        new.write_bytes(content)
-        durable.sync_file(new)
         durable.rename(new, path)
     except BaseException:
         new.unlink(missing_ok=True)

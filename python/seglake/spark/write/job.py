@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from seglake._text import printable_path
+from seglake.write import durable
 
 from . import folders
 from .existing import SUCCESS, Existing, PartFile, shown_files
@@ -62,7 +63,7 @@ class Job:
         if overwrites and not made_folder:
             Existing.of_folder(folder).refuse_others(str(folder))
         if made_folder:
-            folders.make(folder)
+            durable.make_folder(folder)
         job = cls(folder, str(uuid.uuid4()), overwrites, success_file, made_folder)
         folders.make_staging(job.staging)
         return job
