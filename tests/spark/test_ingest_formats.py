@@ -241,7 +241,7 @@ def test_wrong_arguments_are_refused_before_spark_starts(
 ) -> None:
     SAMPLES["draft"].write(tmp_path / "a.oplog")
     with pytest.raises(error, match=message):
-        ingest(tmp_path / "a.oplog", tmp_path / "lake", master="local[nonsense", **arguments)
+        ingest(tmp_path / "a.oplog", tmp_path / "lake", spark=lambda: pytest.fail("Spark starts"), **arguments)
     assert not (tmp_path / "lake").exists()
 
 

@@ -35,7 +35,7 @@ import seglake.spark
 def progress(seen):
     if seen.files_done:
         os.kill(os.getpid(), signal.SIGKILL)
-seglake.spark.ingest(sys.argv[1], sys.argv[2], master="local[2]", progress=progress)
+seglake.spark.ingest(sys.argv[1], sys.argv[2], progress=progress)
 """
 
 KILLED_WHILE_RENAMING = """
@@ -50,7 +50,7 @@ def deadly(*arguments):
         os.kill(os.getpid(), signal.SIGKILL)
     rename(*arguments)
 durable.rename = deadly
-seglake.spark.ingest(sys.argv[1], sys.argv[2], master="local[2]")
+seglake.spark.ingest(sys.argv[1], sys.argv[2])
 """
 
 
@@ -80,7 +80,7 @@ def test_the_run_after_one_that_was_killed_ends_right(spark: SparkSession, tmp_p
 QUIET = """
 import sys
 import seglake.spark
-result = seglake.spark.ingest(sys.argv[1], sys.argv[2], master="local[1]", conf={"spark.app.name": "x"})
+result = seglake.spark.ingest(sys.argv[1], sys.argv[2])
 print(result.records, result.exit_status)
 from pyspark.sql import SparkSession
 assert SparkSession.getActiveSession() is None

@@ -124,11 +124,11 @@ def test_progress_ends_complete_and_never_exceeds(spark: SparkSession, tmp_path:
     assert all(each.bytes_done <= each.bytes_total for each in seen)
 
 
-def test_a_wrong_key_may_stop_everything(spark: SparkSession, tmp_path: Path) -> None:
-    write_segment(tmp_path / "src/a.active", 5)
+def test_a_key_that_is_wrong_for_every_segment_stops_everything(spark: SparkSession, tmp_path: Path) -> None:
+    write_segment(tmp_path / "src/j.active", 5, key=bytes(range(32)))
     write_segment(tmp_path / "src/k.active", 5, key=bytes(range(32)))
-    with pytest.raises(IngestError, match=r"k\.active: no record checks .* Nothing was ingested.*[Kk]ey"):
-        ingest(tmp_path / "src", tmp_path / "lake", spark=spark, on_wrong_key="raise")
+    with pytest.raises(IngestError, match=r"j\.active: no record checks .* Nothing was ingested.*[Kk]ey"):
+        ingest(tmp_path / "src", tmp_path / "lake", spark=spark)
     assert [path for path in (tmp_path / "lake").rglob("*") if path.is_file()] == []
 
 
@@ -160,7 +160,7 @@ def test_what_can_be_refused_is_before_spark_starts(
     write_segment(tmp_path / "a.active", 5)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(IngestError, match=message):
-        ingest(**{"sources": ".", "destination": "../lake", "master": "local[nonsense", **arguments})
+        ingest(**{"sources": ".", "destination": "../lake", "spark": lambda: pytest.fail("Spark starts"), **arguments})
     assert [path.name for path in tmp_path.iterdir()] == ["a.active"]
 
 

@@ -74,10 +74,10 @@ def test_the_executors_write_to_the_store(spark: SparkSession, store: ObjectStor
 
 
 def test_a_wrong_key_leaves_nothing_in_the_store(spark: SparkSession, store: ObjectStore, tmp_path: Path) -> None:
-    source = sources(tmp_path / "src")
+    source = tmp_path / "src"
     write_segment(source / "other.active", 6, key=OTHER_KEY)
     with pytest.raises(IngestError, match=r"other\.active: no record checks"):
-        ingest(source, "s3://logs/key", spark=spark, on_wrong_key="raise", **how(store, "delta", tmp_path))
+        ingest(source, "s3://logs/key", spark=spark, **how(store, "delta", tmp_path))
     assert files(store, "key") == []
 
 
@@ -95,4 +95,4 @@ def test_a_store_that_refuses_stops_the_job(spark: SparkSession, store: ObjectSt
 def test_plain_parquet_is_refused(store: ObjectStore, tmp_path: Path) -> None:
     source, given = sources(tmp_path / "src"), how(store, "parquet", tmp_path)
     with pytest.raises(IngestError, match="plain Parquet has folders alone"):
-        ingest(source, "s3://logs/parquet", master="local[nonsense", **given)
+        ingest(source, "s3://logs/parquet", spark=lambda: pytest.fail("Spark starts"), **given)

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from cli_process import seglake as command
 from clusters import FORKED, of_no_session
 from object_store import ACCESS_KEY, SECRET_KEY, object_store
 from secret import KEY, OTHER_KEY, forms_in, key_file, leaking_files
 from segments import flip, write_segment
 
 import seglake
-from seglake.spark import IngestError, ingest
 
 pytestmark = [pytest.mark.spark, pytest.mark.more]
 
@@ -226,9 +226,9 @@ def test_no_process_list_shows_it(run: Run) -> None:
 @pytest.mark.parametrize("name", ["spark.executorEnv.SEGLAKE_KEY", "spark.yarn.appMasterEnv.SEGLAKE_KEY"])
 def test_a_setting_that_would_show_it_is_refused(name: str, tmp_path: Path) -> None:
     write_segment(tmp_path / "in" / "k.active", 3, key=KEY)
-    with pytest.raises(IngestError, match="process lists") as caught:
-        ingest(tmp_path / "in", tmp_path / "lake", conf={name: KEY.hex()})
-    assert forms_in(str(caught.value)) == []
+    done = command("ingest", tmp_path / "in", tmp_path / "lake", "--conf", f"{name}={KEY.hex()}")
+    assert (done.status, "process lists" in done.err) == (2, True)
+    assert forms_in(done.out + done.err) == []
     assert not (tmp_path / "lake").exists()
 
 

@@ -73,11 +73,6 @@ Examples:
     help="About how large the Parquet files get. [default: 128MiB]",
 )
 @click.option(
-    "--on-wrong-key",
-    type=click.Choice(["record", "raise"]),
-    help="What a file does that looks like a wrong key: have its row in files, or stop the ingest. [default: record]",
-)
-@click.option(
     "--follow", is_flag=True, help="Run again every two seconds, until Ctrl-C, also after errors that may pass."
 )
 @click.option("--final", is_flag=True, help="No file grows any more: an unfinished tail is damage.")
@@ -155,7 +150,7 @@ def command(
         raise click.UsageError("--threads is for --engine local: with Spark it is --master 'local[N]'")
     output = _Output(as_json, fail_on)
     if on_spark:
-        return _with_spark(sources, destination, {**of_spark, **given}, output, follow=follow)
+        return _with_spark(sources, destination, of_spark, given, output, follow=follow)
     given = {**options.given({"threads": threads}), **given}
 
     def run() -> IngestResult:
@@ -214,7 +209,13 @@ class _Output:
 
 
 def _with_spark(
-    sources: Sequence[str], destination: str, given: dict[str, Any], output: _Output, *, follow: bool
+    sources: Sequence[str],
+    destination: str,
+    of_spark: dict[str, Any],
+    given: dict[str, Any],
+    output: _Output,
+    *,
+    follow: bool,
 ) -> int:
     """Run the ingest in one session of Spark.
 
@@ -222,13 +223,14 @@ def _with_spark(
         SeglakeError: the ingest cannot start or had to stop.
     """
     from seglake.spark import ingest
-    from seglake.spark.session import session
+    from seglake.spark.session import check_settings, session
 
+    check_settings(of_spark.get("conf", {}))
     with ExitStack() as stack:
 
         @cache
         def spark() -> SparkSession:
-            return stack.enter_context(session(given.get("master", "local[*]"), given.get("conf", {})))
+            return stack.enter_context(session(**of_spark))
 
         def run() -> IngestResult:
             with _progress(sys.stderr, "starting Spark") as advance:

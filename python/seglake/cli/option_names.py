@@ -17,7 +17,6 @@ _OPTIONS: Final = {
     "glob": "--glob",
     "key": "--key-file",
     "max_clock_ahead": "--max-clock-ahead",
-    "on_wrong_key": "--on-wrong-key record",
     "readonly": "seglake cat",
     "renumber": "--renumber",
     "sidecar": "--sidecar",

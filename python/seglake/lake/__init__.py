@@ -39,8 +39,8 @@ def ingest(
 
     Needs `pip install "seglake[lake]"`. `seglake.spark.ingest` takes a session or a cluster.
 
-    Options, by keyword: `threads`, `progress`, `format`, `key`, `options`, `target_file_size`, `on_wrong_key`,
-    `final`, `sidecar`, `on_damage`, `table`, `catalog`, `storage_options`.
+    Options, by keyword: `threads`, `progress`, `format`, `key`, `options`, `target_file_size`, `final`,
+    `sidecar`, `on_damage`, `table`, `catalog`, `storage_options`.
 
     Args:
         sources: files, folders (with all below them) and patterns such as `/logs/*.active`.
@@ -59,10 +59,6 @@ def ingest(
             `record_bytes` (2^31-1): a file with a larger record has the status `limit`. `chunk_bytes` (256 MiB): so has
             one with a chunk of more content.
         target_file_size: the size, in bytes, from which on an output file is not added to; by default 128 MiB.
-        on_wrong_key: what is done about a file for which the key seems to be wrong, as no record checks although the
-            structure is sound. `record` (the default): nothing of it is ingested, `files` says so, and the other files
-            are. `raise`: the run stops, and nothing is ingested. If every segment is such a file, the run stops in any
-            case.
         final: whether no file grows any more, by default False. Of a file to which records may still be appended, an
             unfinished tail is `pending_bytes`, and the next run reads it again. With `final` it is damage.
         sidecar: the parity sidecars that files are checked by: "auto" (the default) stands for those beside files, None

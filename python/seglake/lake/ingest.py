@@ -384,18 +384,15 @@ class _Run:
         """Sees to it that a wrong key does not fill the table with files of which nothing can be read.
 
         Raises:
-            IngestError: the key seems to be wrong for every file that is a segment, or for one that is to stop the run.
+            IngestError: the key seems to be wrong for every file that is a segment.
         """
         wrong = [row for row in rows if row.state.status == "wrong_key"]
-        stops = self._options.on_wrong_key == "raise"
         known = (*(row.state for row in rows), *self._state.files.values())
-        if wrong and (stops or not any(state.status in INGESTED for state in known)):
+        if wrong and not any(state.status in INGESTED for state in known):
             more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-            every = "" if stops else ". That is so of every file that could be read"
-            otherwise = ", leave the file out, or have it recorded with `on_wrong_key`" if stops else ""
             raise IngestError(
-                f"{wrong[0].state.error}{more}{every}. Nothing was ingested. Give the right key (`key` or "
-                f"SEGLAKE_KEY){otherwise}"
+                f"{wrong[0].state.error}{more}. That is so of every file that could be read. Nothing was ingested. "
+                "Give the right key (`key` or SEGLAKE_KEY)"
             )
 
     def _entry(self, rows: Sequence[FileRow], data: dict[str, list[DataFile]]) -> Entry | None:

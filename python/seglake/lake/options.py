@@ -12,7 +12,7 @@ import seglake
 from seglake._types import DialectName, OpenOptions
 from seglake.read.formats import FormatOptions, column_names, limit_options
 
-from .result import IngestArguments, IngestError, OnDamage, OnWrongKey, TableFormat, can_pass
+from .result import IngestArguments, IngestError, OnDamage, TableFormat, can_pass
 
 __all__ = ["TARGET_FILE_BYTES", "IngestOptions"]
 
@@ -32,7 +32,6 @@ class IngestOptions:
     key_files: list[str] | None
     format: str | None = None
     target_file_size: int = TARGET_FILE_BYTES
-    on_wrong_key: OnWrongKey = "record"
     final: bool = False
     sidecar: str | None = "auto"
     on_damage: OnDamage = "repair"
@@ -68,7 +67,6 @@ class IngestOptions:
         for name, value, values in (
             ("table", self.table, get_args(TableFormat)),
             ("on_damage", self.on_damage, get_args(OnDamage)),
-            ("on_wrong_key", self.on_wrong_key, get_args(OnWrongKey)),
         ):
             if value not in values:
                 raise ValueError(f"{name} is one of {', '.join(values)}, not {value!r}")

@@ -20,7 +20,6 @@ __all__ = [
     "IngestProgress",
     "IngestResult",
     "OnDamage",
-    "OnWrongKey",
     "TableFormat",
     "add_damage",
     "can_pass",
@@ -33,9 +32,6 @@ TableFormat = Literal["parquet", "delta", "iceberg"]
 OnDamage = Literal["repair", "skip"]
 """What becomes of records that a parity sidecar restores: they are ingested, or left out. `damage` tells of both."""
 
-OnWrongKey = Literal["record", "raise"]
-"""What is done about a file for which the key seems to be wrong: it has its row in `files`, or the run stops."""
-
 
 class IngestArguments(TypedDict, total=False):
     """The arguments that `seglake.ingest` has for all engines. Its docstring says what each means."""
@@ -44,7 +40,6 @@ class IngestArguments(TypedDict, total=False):
     key: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None
     options: OpenOptions | None
     target_file_size: int
-    on_wrong_key: OnWrongKey
     final: bool
     sidecar: str | os.PathLike[str] | None
     on_damage: OnDamage

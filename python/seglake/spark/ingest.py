@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Unpack
 
 from seglake.lake import check_names, require, run
-from seglake.lake.result import IngestArguments, IngestError, IngestProgress, IngestResult
+from seglake.lake.result import IngestArguments, IngestProgress, IngestResult
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,8 +20,6 @@ def ingest(
     destination: str | os.PathLike[str],
     *,
     spark: SparkSession | Callable[[], SparkSession] | None = None,
-    master: str = "local[*]",
-    conf: Mapping[str, str] | None = None,
     progress: Callable[[IngestProgress], object] | None = None,
     **options: Unpack[IngestArguments],
 ) -> IngestResult:
@@ -33,10 +31,8 @@ def ingest(
         sources: files, folders and patterns, as in `seglake.ingest`.
         destination: the folder of the lake, as in `seglake.ingest`.
         spark: the session to use, or a function that gives it, which is called once there is something to read. By
-            default the one that is active, or else a new one that is stopped in the end.
-        master: Spark's master URL for a new session, or a Spark Connect URL. A cluster has to see the sources,
-            `destination` and the key's file under the same paths, and to have this package.
-        conf: settings for a new session.
+            default the one that is active, or else a new one on this machine that is stopped in the end. A cluster has
+            to see the sources, `destination` and the key's file under the same paths, and to have this package.
         progress: called now and then, in the calling thread, with how far the ingest is. That shows when the tasks are
             done, as executors report nothing before.
         options: the arguments `format` to `storage_options` of `seglake.ingest`. The executors read the files of
@@ -54,21 +50,8 @@ def ingest(
         ValueError, TypeError: an argument cannot have this value.
         OSError: `destination` cannot be written to.
     """
-    check_names(options, "spark", "master", "conf", "progress")
+    check_names(options, "spark", "progress")
     require(("pyspark", "pyarrow", "pandas", "msgspec", "numpy"), "'seglake[spark]'")
     from .ingest_job import spark_engine
 
-    settings = conf or {}
-    _check_conf(settings)
-    return run(lambda: spark_engine(spark, master, settings), sources, destination, options, progress)
-
-
-def _check_conf(conf: Mapping[str, str]) -> None:
-    """Refuses settings that hold a key: Spark hands them on as arguments of processes and writes them into its logs."""
-    for name in conf:
-        # A reference to a secret of the cluster's (`spark.kubernetes.executor.secretKeyRef.*`) holds none.
-        if name.endswith(".SEGLAKE_KEY") and ".secretKeyRef." not in name:
-            raise IngestError(
-                f"the setting {name} would show the key in process lists and in Spark's logs: give its file, or set "
-                "the variable itself where the executors are started"
-            )
+    return run(lambda: spark_engine(spark), sources, destination, options, progress)

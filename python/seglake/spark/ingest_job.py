@@ -6,7 +6,7 @@ It uses nothing but the DataFrame API, so that Spark Connect will do.
 import builtins
 import pickle
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -32,14 +32,12 @@ _MOST_PARALLELISM: Final = 1 << 16
 
 
 @contextmanager
-def spark_engine(
-    spark: "SparkSession | Callable[[], SparkSession] | None", master: str, conf: Mapping[str, str]
-) -> "Generator[SparkEngine]":
-    """Makes the engine of a session, or of one that is made with `master` and `conf` and stopped in the end."""
+def spark_engine(spark: "SparkSession | Callable[[], SparkSession] | None") -> "Generator[SparkEngine]":
+    """Makes the engine of a session, or of the active one, or of one that is made and stopped in the end."""
     if spark is not None:
         yield SparkEngine(spark() if callable(spark) else spark)
         return
-    with session(master, conf) as made:
+    with session() as made:
         yield SparkEngine(made)
 
 

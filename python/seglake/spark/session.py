@@ -6,6 +6,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from seglake.lake.result import IngestError
@@ -13,13 +14,13 @@ from seglake.lake.result import IngestError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["session"]
+__all__ = ["check_settings", "session"]
 
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 
 
 @contextmanager
-def session(master: str, conf: Mapping[str, str]) -> Generator["SparkSession"]:
+def session(master: str = "local[*]", conf: Mapping[str, str] = MappingProxyType({})) -> Generator["SparkSession"]:
     """Makes a session that says nothing but errors, and stops it in the end; where one is active, uses that.
 
     Args:
@@ -78,3 +79,18 @@ def _settings(master: str, conf: Mapping[str, str]) -> Generator[dict[str, str]]
         if "log4j2.configurationFile" not in given:
             settings[_JAVA_OPTIONS] = f'{given} "-Dlog4j2.configurationFile={Path(path).as_uri()}"'.strip()
         yield settings
+
+
+def check_settings(conf: Mapping[str, str]) -> None:
+    """Refuses settings that hold a key: Spark hands them on as arguments of processes and writes them into its logs.
+
+    Raises:
+        IngestError: one does.
+    """
+    for name in conf:
+        # A reference to a secret of the cluster's (`spark.kubernetes.executor.secretKeyRef.*`) holds none.
+        if name.endswith(".SEGLAKE_KEY") and ".secretKeyRef." not in name:
+            raise IngestError(
+                f"the setting {name} would show the key in process lists and in Spark's logs: give its file, or set "
+                "the variable itself where the executors are started"
+            )
