@@ -20,7 +20,7 @@ from segments import write_segment
 import seglake
 from seglake.exceptions import IngestError
 from seglake.lake.compact import compact
-from seglake.lake.log import Entry, LakeLog, lake_log, save
+from seglake.lake.log import LakeLog, RunEntry, lake_log, save
 from seglake.lake.task import TaskRunner
 from seglake.tracking.log import CommitLog
 from seglake.tracking.place import LocalPlace
@@ -78,7 +78,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> No
     """Has another run come first when a run commits."""
     put, is_first = CommitLog.put, [True]
 
-    def late(self: LakeLog, number: int, entry: Entry) -> bool:
+    def late(self: LakeLog, number: int, entry: RunEntry) -> bool:
         if is_first.pop() if is_first else False:
             work()
         return put(self, number, entry)
@@ -304,7 +304,7 @@ def filled(folder: Path, entries: int) -> LakeLog:
     log, state = lake_log(LocalPlace(folder)), lake_log(LocalPlace(folder)).load()
     for number in range(1, entries + 1):
         # Each second entry is of a file that is known.
-        entry = Entry(f"run-{number:05}", "parquet", files=[FileState(f"/{number // 2}", number)])
+        entry = RunEntry(f"run-{number:05}", "parquet", files=[FileState(f"/{number // 2}", number)])
         assert log.put(number, entry)
         state.add(number, entry)
         save(log, state)

@@ -16,7 +16,7 @@ from segments import write_segment
 
 import seglake
 from seglake.exceptions import IngestError
-from seglake.lake.log import Entry, LakeLog, lake_log, save
+from seglake.lake.log import LakeLog, RunEntry, lake_log, save
 from seglake.tracking.place import StorePlace
 
 if sys.platform == "win32":
@@ -114,7 +114,7 @@ def test_a_run_that_finds_nothing_new_makes_few_requests(lake: Lake) -> None:
     # As many entries as are read at most: the next one is followed by a checkpoint.
     found: list[int] = []
     for number in range(2, 32):
-        entry = Entry(f"run-{number:05}", state.table_format or "parquet")
+        entry = RunEntry(f"run-{number:05}", state.table_format or "parquet")
         assert log.put(number, entry)
         state.add(number, entry)
         save(log, state)

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 import seglake
 import seglake.spark
 from seglake import SegmentLog
-from seglake.lake.log import State
+from seglake.lake.log import LakeState
 from seglake.lake.options import IngestOptions
 from seglake.lake.parquet import staged_name
 from seglake.lake.plan import plan_files
@@ -169,7 +169,7 @@ def test_an_ingest_reads_what_was_planned_also_when_it_is_sealed_since(path: Pat
     listing = find_files([str(path)], FileFilter(recursive=True))
     plan = plan_files(
         listing,
-        State(),
+        LakeState(),
         final=False,
         identify=lambda file: seglake.incremental.identity(file.segment),  # pyright: ignore
         sidecar=lambda _: None,

@@ -14,7 +14,7 @@ from segments import flip, write_segment
 
 import seglake
 from seglake.spark.source import SegmentDataSource
-from seglake.spark.stores import Stores
+from seglake.spark.stores import SparkStores
 from seglake.stores import FileFilter, FileListing, find_files
 
 pytestmark = pytest.mark.spark
@@ -24,8 +24,8 @@ def load(spark: SparkSession, store: ObjectStore, **options: str) -> DataFrameRe
     return spark.read.format("seglake").options(**store.options(), **options)
 
 
-def stores(store: ObjectStore) -> Stores:
-    return Stores.parse(store.options(), ["s3://logs"])
+def stores(store: ObjectStore) -> SparkStores:
+    return SparkStores.parse(store.options(), ["s3://logs"])
 
 
 def rows(frame: DataFrame) -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 from object_store import ACCESS_KEY, SECRET_KEY, Fault, ObjectStore, Request, object_store
 from pyarrow.fs import FileSelector
 
-from seglake.spark.stores import Stores
+from seglake.spark.stores import SparkStores
 from seglake.spark.write.existing import PartFile
 from seglake.spark.write.store_job import StoreJob
 
@@ -30,7 +30,7 @@ def server() -> Generator[ObjectStore]:
 
 
 def begin(server: ObjectStore, uri: str = URI, *, overwrites: bool = False, **options: str) -> StoreJob:
-    stores = Stores.parse(server.options() | options, [uri])
+    stores = SparkStores.parse(server.options() | options, [uri])
     return StoreJob.begin(uri, stores, overwrites=overwrites, success_file=True)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from seglake.spark.stores import Stores
+from seglake.spark.stores import SparkStores
 from seglake.stores import Entry, RemoteFile, SegmentFile, Store
 
 HUSH = "not-to-be-shown/5"
@@ -25,7 +25,7 @@ def test_a_secret_is_not_shown(uri: str, prefix: str, caplog: pytest.LogCaptureF
     for name in SECRETS[uri]:
         needed = {each: value for each, value in others.items() if each != f"fs.{name}"}
         try:
-            made = Stores.parse({**options, **needed, f"{prefix}{name}": HUSH}, [uri])
+            made = SparkStores.parse({**options, **needed, f"{prefix}{name}": HUSH}, [uri])
         except ValueError as error:
             said = str(error)
         else:
@@ -35,10 +35,10 @@ def test_a_secret_is_not_shown(uri: str, prefix: str, caplog: pytest.LogCaptureF
             assert said.count("(hidden)") == 2
         assert HUSH not in said
         with pytest.raises(ValueError, match=rf"options fs\.{name} and fs\.secret\.{name} are both given") as caught:
-            Stores.parse({f"fs.{name}": HUSH, f"fs.secret.{name}": HUSH}, [uri])
+            SparkStores.parse({f"fs.{name}": HUSH, f"fs.secret.{name}": HUSH}, [uri])
         assert HUSH not in str(caught.value)
         with pytest.raises(ValueError, match=rf"options that begin with fs\.: .*'{name}s' is not valid") as caught:
-            Stores.parse({**options, f"{prefix}{name}s": HUSH}, [uri])
+            SparkStores.parse({**options, f"{prefix}{name}s": HUSH}, [uri])
         assert HUSH not in str(caught.value)
     assert HUSH not in caplog.text
 
@@ -87,9 +87,9 @@ class Remembered(Store):
 def test_an_object_is_known_by_its_size_and_time(
     now: tuple[int, float | None], is_same: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Stores, "_made", lambda *_: Remembered(*now))
+    monkeypatch.setattr(SparkStores, "_made", lambda *_: Remembered(*now))
     planned = SegmentFile("s3://logs/a", "s3://logs/a", 10, 1000.0)
-    made = Stores.parse({}, ["s3://logs"])
+    made = SparkStores.parse({}, ["s3://logs"])
     if is_same:
         opened = made.source(planned)
         assert isinstance(opened, RemoteFile)
@@ -102,10 +102,10 @@ def test_an_object_is_known_by_its_size_and_time(
 
 def test_a_file_of_a_disk_is_left_to_the_library(tmp_path: Path) -> None:
     path = str(tmp_path / "a.active")
-    assert Stores.parse({}, [path]).source(SegmentFile(path, path, 1, None)) == path
+    assert SparkStores.parse({}, [path]).source(SegmentFile(path, path, 1, None)) == path
 
 
 def test_options_concern_a_path_elsewhere() -> None:
     with pytest.raises(ValueError, match=r"option fs\.region concerns no path"):
-        Stores.parse({"fs.region": "r"}, ["/logs", "file:///logs"])
-    Stores.parse({"fs.region": "r"}, ["/logs", "s3://logs"])
+        SparkStores.parse({"fs.region": "r"}, ["/logs", "file:///logs"])
+    SparkStores.parse({"fs.region": "r"}, ["/logs", "s3://logs"])

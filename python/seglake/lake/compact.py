@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from seglake.tracking.place import LocalPlace, place_of
 
 from .ingest import apply
-from .log import DataFile, Entry, State, lake_log, new_run_id
+from .log import DataFile, LakeState, RunEntry, lake_log, new_run_id
 from .options import TARGET_FILE_BYTES
 from .parquet import RollingWriter, Target
 from .result import IngestError
@@ -61,7 +61,7 @@ def compact(lake: str | os.PathLike[str], target_file_size: int = TARGET_FILE_BY
             removed.setdefault(table, []).extend(file.path for file in files)
         if not removed:
             return 0, 0
-        entry = Entry(run, "parquet", data=data, removed=removed)
+        entry = RunEntry(run, "parquet", data=data, removed=removed)
         if not commit(log, tables, state, entry, lambda other: bool(other.removed)):
             raise IngestError(f"{place.uri()}: another compaction came first", may_pass=True)
     except BaseException:
@@ -72,7 +72,7 @@ def compact(lake: str | os.PathLike[str], target_file_size: int = TARGET_FILE_BY
     return sum(map(len, data.values())), sum(map(len, removed.values()))
 
 
-def _small(state: State, nbytes: int) -> Iterator[tuple[str, list[DataFile]]]:
+def _small(state: LakeState, nbytes: int) -> Iterator[tuple[str, list[DataFile]]]:
     """Yields the files of each folder that are small, where there are several."""
     for table, files in state.data.items():
         folders: dict[str, list[DataFile]] = {}

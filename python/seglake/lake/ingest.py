@@ -25,7 +25,7 @@ from seglake.tracking.status import INGESTED, FileStatus
 from seglake.tracking.tasks import pack, task_bytes
 
 from .engine import Engine, StartEngine
-from .log import DataFile, Entry, LakeLog, State, lake_log, new_run_id, save
+from .log import DataFile, LakeLog, LakeState, RunEntry, lake_log, new_run_id, save
 from .options import IngestOptions
 from .parquet import DAMAGE_SCHEMA, FILES_SCHEMA, RUNS_SCHEMA, Target, records_folder, records_schema
 from .parquet import write_rows as write_table
@@ -185,7 +185,7 @@ class Ingest:
                 "a file without any frame. Name its sidecar with `sidecar`, or leave that out"
             )
 
-    def _seen(self, log: LakeLog, tables: Tables) -> tuple[State, FileListing]:
+    def _seen(self, log: LakeLog, tables: Tables) -> tuple[LakeState, FileListing]:
         """Reads the state and lists the files, and makes visible what runs that were killed have committed.
 
         They are listed after the state was read: in the other order one that grew meanwhile would count as cut.
@@ -216,7 +216,7 @@ class Ingest:
         tables.remove_dead()  # after that: what a run has committed that died is not dead
         return state, listing
 
-    def _plan(self, listing: FileListing, state: State, tables: Tables, only: set[str] | None = None) -> Plan:
+    def _plan(self, listing: FileListing, state: LakeState, tables: Tables, only: set[str] | None = None) -> Plan:
         sidecar = self.options.sidecar
         return plan_files(
             listing,
@@ -248,7 +248,7 @@ class Ingest:
             return None
 
 
-def apply(place: Place, log: LakeLog, tables: Tables, state: State) -> None:
+def apply(place: Place, log: LakeLog, tables: Tables, state: LakeState) -> None:
     """Makes all entries of the log visible, in their order, as far as they are not.
 
     Raises:
@@ -281,7 +281,7 @@ class _Run:
         engine: Engine,
         log: LakeLog,
         tables: Tables,
-        state: State,
+        state: LakeState,
         plan: Plan,
         listing: FileListing,
     ) -> None:
@@ -395,7 +395,7 @@ class _Run:
                 "Give the right key (`key` or SEGLAKE_KEY)"
             )
 
-    def _entry(self, rows: Sequence[FileRow], data: dict[str, list[DataFile]]) -> Entry | None:
+    def _entry(self, rows: Sequence[FileRow], data: dict[str, list[DataFile]]) -> RunEntry | None:
         """Writes the tables of the run itself, and returns its entry; None if nothing is new."""
         known, here = self._state.files, [path_text(file.real_path) for file in self._listing.files]
         states = [row.state for row in rows] + self._plan.renamed
@@ -425,7 +425,7 @@ class _Run:
         for row in rows:
             if row.added:
                 added[row.state.source] = added.get(row.state.source, 0) + row.added
-        return Entry(self._id, self._options.table, columns, data, states, added)
+        return RunEntry(self._id, self._options.table, columns, data, states, added)
 
     def _schemas(self, rows: Sequence[FileRow], data: Mapping[str, object]) -> dict[str, pa.Schema]:
         """Returns the schemas of the tables that the run adds to, and of those that are to be there.
@@ -471,7 +471,7 @@ class _Run:
             "outcome": "refused" if refused else worst,
         }
 
-    def _commit(self, entry: Entry) -> None:
+    def _commit(self, entry: RunEntry) -> None:
         """Puts the entry. From then on the run is certain.
 
         Raises:
@@ -481,7 +481,7 @@ class _Run:
         sources = {file.source for file in entry.files if file.source}
         state = self._state
 
-        def is_lost(other: Entry) -> bool:
+        def is_lost(other: RunEntry) -> bool:
             is_same = any(file.path in paths or file.source in sources for file in other.files)
             return is_same or any(state.tables.get(name, own) != own for name, own in entry.tables.items())
 

@@ -18,7 +18,7 @@ from seglake.tracking.state import FileState
 
 from .result import IngestError, TableFormat
 
-__all__ = ["DataFile", "Entry", "LakeLog", "State", "lake_log", "new_run_id", "save"]
+__all__ = ["DataFile", "LakeLog", "LakeState", "RunEntry", "lake_log", "new_run_id", "save"]
 
 _CHECKPOINT_EVERY: Final = 16
 _TIME: Final = "%Y%m%dT%H%M%SZ"
@@ -45,7 +45,7 @@ class DataFile(msgspec.Struct, frozen=True, omit_defaults=True):
     most: dict[str, Any] = {}
 
 
-class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
+class RunEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """What one run commits.
 
     Attributes:
@@ -69,7 +69,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     version: int = 1
 
 
-class State(msgspec.Struct):
+class LakeState(msgspec.Struct):
     """The sum of all entries.
 
     Attributes:
@@ -91,7 +91,7 @@ class State(msgspec.Struct):
     data: dict[str, list[DataFile]] = {}
     version: int = 1
 
-    def add(self, number: int, entry: Entry) -> None:
+    def add(self, number: int, entry: RunEntry) -> None:
         """Adds the next entry."""
         self.number, self.table_format = number, entry.table_format
         self.run = max(self.run or "", entry.run)
@@ -105,15 +105,15 @@ class State(msgspec.Struct):
                 self.data[table] = [file for file in self.data.get(table, []) if file.path not in gone] + files
 
 
-LakeLog: TypeAlias = CommitLog[Entry, State]
+LakeLog: TypeAlias = CommitLog[RunEntry, LakeState]
 
 
 def lake_log(place: Place) -> LakeLog:
     """Returns the log of the lake at a place. What is wrong in it is an IngestError."""
-    return CommitLog(place, Entry, State, IngestError, "Restore it, or ingest into another lake")
+    return CommitLog(place, RunEntry, LakeState, IngestError, "Restore it, or ingest into another lake")
 
 
-def save(log: LakeLog, state: State) -> None:
+def save(log: LakeLog, state: LakeState) -> None:
     """Writes a checkpoint now and then."""
     if state.number % _CHECKPOINT_EVERY == 0:
         log.save(state)

@@ -16,7 +16,7 @@ from seglake.tracking.files import is_gone, is_same, known_before, may_go_on, ob
 from seglake.tracking.state import FileState
 from seglake.tracking.status import INGESTED
 
-from .log import State
+from .log import LakeState
 
 __all__ = ["FileGroup", "Plan", "PlannedFile", "formats_of", "moved_away", "plan_files", "source_root"]
 
@@ -106,7 +106,7 @@ def formats_of(source: str) -> list[str]:
 
 def plan_files(
     listing: FileListing,
-    state: State,
+    state: LakeState,
     *,
     final: bool,
     identify: Callable[[SegmentFile], str | None],
@@ -161,7 +161,7 @@ def plan_files(
     return plan
 
 
-def moved_away(states: Sequence[FileState], plan: Plan, state: State, here: Iterable[str]) -> list[FileState]:
+def moved_away(states: Sequence[FileState], plan: Plan, state: LakeState, here: Iterable[str]) -> list[FileState]:
     """Returns the states of files that are not there any more, but at other paths, they or their sources."""
     sources = {each.source for each in states if each.status in INGESTED and each.source}
     moved = {each.path for each in plan.moved}
@@ -179,7 +179,7 @@ def moved_away(states: Sequence[FileState], plan: Plan, state: State, here: Iter
 def _grouped(
     going_on: Sequence[PlannedFile],
     whole: Sequence[PlannedFile],
-    state: State,
+    state: LakeState,
     files_with: Callable[[str, str], list[str]],
 ) -> list[FileGroup]:
     """Groups files that may have records of one source: they begin alike, or were at one path."""

@@ -15,7 +15,7 @@ import seglake
 from seglake.tracking.place import LocalPlace, Place, check_path
 from seglake.write import durable
 
-from .log import DataFile, Entry, LakeLog, State
+from .log import DataFile, LakeLog, LakeState, RunEntry
 from .parquet import STAGING, staged_name
 from .result import IngestError, TableFormat, can_pass
 
@@ -36,11 +36,11 @@ class Tables(ABC):
     """The tables of a lake."""
 
     @abstractmethod
-    def sync(self, entry: Entry) -> None:
+    def sync(self, entry: RunEntry) -> None:
         """Has the names of an entry's data files be durable, before it is put."""
 
     @abstractmethod
-    def apply(self, number: int, entry: Entry, schemas: Mapping[str, Any], gone: Container[str] = ()) -> None:
+    def apply(self, number: int, entry: RunEntry, schemas: Mapping[str, Any], gone: Container[str] = ()) -> None:
         """Makes visible what an entry of the log adds, as far as it is not.
 
         Args:
@@ -54,7 +54,7 @@ class Tables(ABC):
         """
 
     @abstractmethod
-    def files_with(self, table: str, source: str, state: State) -> list[str]:
+    def files_with(self, table: str, source: str, state: LakeState) -> list[str]:
         """Returns the paths or URIs of the data files of a table of records that may have rows of a source."""
 
     @abstractmethod
@@ -81,10 +81,10 @@ class _ParquetTables(Tables):
     def __init__(self, place: LocalPlace) -> None:
         self._place = place
 
-    def sync(self, entry: Entry) -> None:
+    def sync(self, entry: RunEntry) -> None:
         self._place.sync(staged_name(entry.run, file.path) for files in entry.data.values() for file in files)
 
-    def apply(self, number: int, entry: Entry, schemas: Mapping[str, Any], gone: Container[str] = ()) -> None:
+    def apply(self, number: int, entry: RunEntry, schemas: Mapping[str, Any], gone: Container[str] = ()) -> None:
         for files in _in_order(entry.data).values():
             names = [file.path for file in files]
             names = [name for name in names if self._place_file(entry.run, name, gone)]
@@ -109,7 +109,7 @@ class _ParquetTables(Tables):
             ) from None
         return True
 
-    def files_with(self, table: str, source: str, state: State) -> list[str]:
+    def files_with(self, table: str, source: str, state: LakeState) -> list[str]:
         return [
             self._place.uri(file.path)
             for file in state.data.get(table, [])
@@ -140,17 +140,17 @@ class _LakeTables(Tables):
     def table(self, name: str) -> LakeTable[Any]:
         """Returns a table. It need not be there."""
 
-    def sync(self, entry: Entry) -> None:
+    def sync(self, entry: RunEntry) -> None:
         if isinstance(self._place, LocalPlace):
             self._place.sync(file.path for files in entry.data.values() for file in files)
 
-    def apply(self, number: int, entry: Entry, schemas: Mapping[str, Any], gone: Container[str] = ()) -> None:
+    def apply(self, number: int, entry: RunEntry, schemas: Mapping[str, Any], gone: Container[str] = ()) -> None:
         for name, files in _in_order(entry.data).items():
             before = self._own_log(name)
             self.table(name).append(number, schemas[name], [file for file in files if file.rows])
             self._sync_log(name, before)
 
-    def files_with(self, table: str, source: str, state: State) -> list[str]:
+    def files_with(self, table: str, source: str, state: LakeState) -> list[str]:
         return self.table(table).files_with(source)
 
     def other(self) -> str | None:
@@ -302,7 +302,9 @@ def _of_options(options: Mapping[str, str]) -> dict[str, str]:
     return {f"s3.{name.replace('_', '-')}": given[name] for name in names if name in given}
 
 
-def commit(log: LakeLog, tables: Tables, state: State, entry: Entry, is_lost: Callable[[Entry], bool]) -> bool:
+def commit(
+    log: LakeLog, tables: Tables, state: LakeState, entry: RunEntry, is_lost: Callable[[RunEntry], bool]
+) -> bool:
     """Puts an entry after those that others have put meanwhile, and adds all to the state. From then on it is certain.
 
     Returns False, with nothing put, if it is lost by one of the others.

@@ -15,7 +15,7 @@ from seglake.stores import FileFilter, SegmentFile
 
 from .formats import Uint64Type, has_uint64
 from .option_table import Mode, OptionValues, Purpose, Secret, camel_case
-from .stores import Stores, is_elsewhere
+from .stores import SparkStores, is_elsewhere
 
 __all__ = ["ReadOptions", "is_about"]
 
@@ -97,7 +97,7 @@ class ReadOptions:
     max_partition_bytes: int
     open_cost_bytes: int
     min_partitions: int
-    stores: Stores
+    stores: SparkStores
     stream: StreamOptions | None = None
 
     @classmethod
@@ -136,7 +136,7 @@ class ReadOptions:
             max_partition_bytes=read.get("maxPartitionBytes"),
             open_cost_bytes=_open_cost(read, paths),
             min_partitions=read.get("minPartitionNum") or os.cpu_count() or 1,
-            stores=Stores.parse(given, [*paths, *(given[name] for name in ["statelocation"] if name in given)]),
+            stores=SparkStores.parse(given, [*paths, *(given[name] for name in ["statelocation"] if name in given)]),
             stream=StreamOptions.parse(read) if purpose == "streaming" else None,
         )
         if parsed.segment_format is not None:

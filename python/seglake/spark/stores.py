@@ -13,7 +13,7 @@ from .option_table import STORE_PREFIX as PREFIX
 if TYPE_CHECKING:
     from seglake._native import ListedSegment
 
-__all__ = ["Stores", "is_elsewhere"]
+__all__ = ["SparkStores", "is_elsewhere"]
 
 # Spark hides the values of options with this word in their names wherever it shows them; not that of
 # `fs.access_key_id`.
@@ -22,14 +22,14 @@ _HIDDEN: Final = "secret."
 _CLOCK_SECONDS: Final = 1.0
 
 
-class Stores(stores.Stores):
+class SparkStores(stores.Stores):
     """Opens files elsewhere, with the credentials and settings that the options give, or else those of the machine.
 
     It travels to the executors within their tasks; no `repr`, log line or error message shows what is in it.
     """
 
     @classmethod
-    def parse(cls, given: Mapping[str, str], paths: Sequence[str]) -> "Stores":
+    def parse(cls, given: Mapping[str, str], paths: Sequence[str]) -> "SparkStores":
         """Takes the options of lower-case names that begin with `fs.`, and checks them against the paths they are for.
 
         Raises:

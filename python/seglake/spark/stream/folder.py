@@ -22,7 +22,7 @@ from .log import Quota
 from .look import Look, alike
 from .offset import NEW_CHECKPOINT, StateOffset
 from .plan import BatchPlan, Memory
-from .state import Entry, State
+from .state import BatchEntry, StreamState
 
 if TYPE_CHECKING:
     from ..decode import Decoder
@@ -67,9 +67,9 @@ class FolderStream:
         self._available: tuple[FileListing, set[str]] | None = None
         # Where the last batch ended, with what was seen since, and what of it no entry has; and the entry after it, if
         # that was planned before a restart.
-        self._last: tuple[StateOffset, State] | None = None
-        self._unsaved = Entry()
-        self._planned: Entry | None = None
+        self._last: tuple[StateOffset, StreamState] | None = None
+        self._unsaved = BatchEntry()
+        self._planned: BatchEntry | None = None
 
     def stop_at_now(self) -> None:
         """Notes what there is now: nothing else is read from then on."""
@@ -121,11 +121,11 @@ class FolderStream:
             return self._next(start, quota)
         return self._ended(stream, state, entry)
 
-    def _ended(self, stream: str, state: State, entry: Entry) -> StateOffset:
+    def _ended(self, stream: str, state: StreamState, entry: BatchEntry) -> StateOffset:
         """Goes on to the end of a batch."""
         state.add(state.number + 1, entry)
         offset = StateOffset.of(stream, state)
-        self._last, self._unsaved, self._planned = (offset, state), Entry(), None
+        self._last, self._unsaved, self._planned = (offset, state), BatchEntry(), None
         retained = max(self._own.retained, 1)
         if state.number % min(_CHECKPOINT_EVERY, retained) == 0:
             log = self._log(stream)
@@ -150,11 +150,11 @@ class FolderStream:
         assert own is not None
         return own
 
-    def _log(self, stream: str) -> CommitLog[Entry, State]:
+    def _log(self, stream: str) -> CommitLog[BatchEntry, StreamState]:
         place = place_of(f"{self._location}/{stream}", self.options.stores.storage_options)
-        return CommitLog(place, Entry, State, ValueError, f"Restore it. {NEW_CHECKPOINT}")
+        return CommitLog(place, BatchEntry, StreamState, ValueError, f"Restore it. {NEW_CHECKPOINT}")
 
-    def _state(self, offset: StateOffset) -> State:
+    def _state(self, offset: StateOffset) -> StreamState:
         """Returns the state at an offset, and begins there.
 
         Raises:
@@ -162,7 +162,7 @@ class FolderStream:
         """
         if self._last is not None and self._last[0] == offset:
             return self._last[1]
-        state, self._planned = State(), None
+        state, self._planned = StreamState(), None
         if offset.stream is not None:
             log = self._log(offset.stream)
             state, self._planned = log.load(offset.number), log.find(offset.number + 1)
@@ -179,7 +179,7 @@ class FolderStream:
                         f"{name} is {own!r}: expected {before!r}, with which the checkpoint was made. Give the query "
                         "what it had then, or another checkpoint"
                     )
-        self._last, self._unsaved = (offset, state), Entry()
+        self._last, self._unsaved = (offset, state), BatchEntry()
         return state
 
     def _listed(self) -> FileListing:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
 if TYPE_CHECKING:
-    from .state import State
+    from .state import StreamState
 
 __all__ = ["NEW_CHECKPOINT", "LogOffset", "StateOffset"]
 
@@ -99,7 +99,7 @@ class StateOffset:
     shown: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
 
     @classmethod
-    def of(cls, stream: str, state: State) -> Self:
+    def of(cls, stream: str, state: StreamState) -> Self:
         """Returns the one of a state."""
         (files, nbytes), (waiting_files, waiting_bytes) = state.read, state.waiting
         shown = {"files": files, "bytes": nbytes, "backlogFiles": waiting_files, "backlogBytes": waiting_bytes}

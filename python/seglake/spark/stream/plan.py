@@ -31,7 +31,7 @@ from ..option_names import in_options
 from ..options import is_about
 from ..stores import is_elsewhere
 from .look import NoRoomError
-from .state import Entry, Planned, SourceEnd
+from .state import BatchEntry, Planned, SourceEnd
 
 if TYPE_CHECKING:
     from seglake.stores import FileListing, SegmentFile
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ..decode import Decoder
     from .log import Quota
     from .look import Grown, Look
-    from .state import State
+    from .state import StreamState
 
 __all__ = ["BatchPlan", "Memory"]
 
@@ -98,13 +98,13 @@ class BatchPlan:
         memory: what earlier plans have left.
     """
 
-    def __init__(self, look: Look, decoder: Decoder, state: State, quota: Quota, memory: Memory) -> None:
+    def __init__(self, look: Look, decoder: Decoder, state: StreamState, quota: Quota, memory: Memory) -> None:
         self._look = look
         self._decoder = decoder
         self._state = state
         self._quota = quota
         self._memory = memory
-        self._entry = Entry()
+        self._entry = BatchEntry()
         self._nbytes = 0
         self._files: dict[str, SegmentFile] = {}
         self._done = set[str]()
@@ -114,7 +114,7 @@ class BatchPlan:
         # Sources that begin as others, where records have no keys.
         self._others = [source for source in state.sources if "#" in source]
 
-    def make(self, listing: FileListing, done: set[str]) -> Entry:
+    def make(self, listing: FileListing, done: set[str]) -> BatchEntry:
         """Plans as much as the quota allows.
 
         Args:
@@ -152,19 +152,19 @@ class BatchPlan:
             self._entry.waiting = len(left), sum(max(0, size) for size in nbytes)
         return self._entry
 
-    def skipped(self) -> Entry:
+    def skipped(self) -> BatchEntry:
         """Returns the batch without what it reads: all of that counts as read."""
         self._entry.ends, self._entry.batch = self._ends, []
         return self._entry
 
-    def add(self, unsaved: Entry) -> None:
+    def add(self, unsaved: BatchEntry) -> None:
         """Adds what plans without a batch have seen since the last entry."""
         entry = self._entry
         entry.files = unsaved.files | entry.files
         entry.ends = {source: end for source, end in unsaved.ends.items() if source not in self._ends} | entry.ends
         entry.forgotten += (source for source in unsaved.forgotten if source not in self._ends)
 
-    def forget(self, retained: int, unsaved: Entry) -> None:
+    def forget(self, retained: int, unsaved: BatchEntry) -> None:
         """Drops files that are not listed, and sources of which none was for as long as entries stay.
 
         A listing may miss a file that is renamed meanwhile. It is not new when it is there again.

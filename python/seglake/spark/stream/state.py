@@ -16,7 +16,7 @@ from seglake.stores import SegmentFile
 from seglake.tracking.state import FileState
 from seglake.tracking.tasks import Growth, Slice
 
-__all__ = ["Entry", "Planned", "SourceEnd", "State"]
+__all__ = ["BatchEntry", "Planned", "SourceEnd", "StreamState"]
 
 
 class SourceEnd(msgspec.Struct, frozen=True):
@@ -69,7 +69,7 @@ class Planned(msgspec.Struct, frozen=True, omit_defaults=True):
         return Slice(file, self.nbytes, growth=Growth(path, self.start, self.end, self.nbytes))
 
 
-class Entry(msgspec.Struct, omit_defaults=True):
+class BatchEntry(msgspec.Struct, omit_defaults=True):
     """What one batch commits.
 
     Attributes:
@@ -97,7 +97,7 @@ class Entry(msgspec.Struct, omit_defaults=True):
     version: int = 1
 
 
-class State(msgspec.Struct):
+class StreamState(msgspec.Struct):
     """The sum of all entries.
 
     Attributes:
@@ -120,7 +120,7 @@ class State(msgspec.Struct):
     last: str = ""
     version: int = 1
 
-    def add(self, number: int, entry: Entry) -> None:
+    def add(self, number: int, entry: BatchEntry) -> None:
         """Adds the next entry."""
         self.number = number
         self.about = entry.about or self.about
@@ -129,7 +129,7 @@ class State(msgspec.Struct):
         self.read = files + len(entry.batch), nbytes + sum(each.nbytes for each in entry.batch)
         self.waiting, self.newest, self.last = entry.waiting, max(self.newest, entry.newest, key=_when), entry.last
 
-    def see(self, entry: Entry) -> None:
+    def see(self, entry: BatchEntry) -> None:
         """Adds what an entry says of files and sources."""
         self.files.update(entry.files)
         for path in entry.gone:

@@ -17,7 +17,7 @@ from seglake.stores.patterns import mounted_path
 
 from ..formats import write_options
 from ..option_table import OptionValues, Secret, camel_case
-from ..stores import Stores, is_elsewhere
+from ..stores import SparkStores, is_elsewhere
 
 __all__ = ["WriteOptions", "extensions"]
 
@@ -44,7 +44,7 @@ class WriteOptions:
     """
 
     folder: str
-    stores: Stores | None
+    stores: SparkStores | None
     segment_format: str
     create: Mapping[str, Any]
     corrupt_column: str
@@ -65,7 +65,7 @@ class WriteOptions:
         given = {name.lower(): value for name, value in options.items()}
         read = OptionValues(given, "writing")
         folder = _folder(given)
-        stores = Stores.parse(given, [folder])
+        stores = SparkStores.parse(given, [folder])
         format: str | None = read.get("segmentFormat")
         if format is None:
             known = ", ".join(seglake.formats().names)

@@ -19,7 +19,7 @@ from seglake.stores import RemoteFile
 from seglake.stores.object_store import ObjectStore
 from seglake.stores.patterns import owner_of
 
-from ..stores import Stores
+from ..stores import SparkStores
 from .existing import SUCCESS, Existing, PartFile, shown_files
 
 __all__ = ["StoreJob"]
@@ -42,14 +42,14 @@ class StoreJob:
     """
 
     uri: str
-    stores: Stores
+    stores: SparkStores
     id: str
     overwrites: bool
     success_file: bool
     had_success: bool
 
     @classmethod
-    def begin(cls, uri: str, stores: Stores, *, overwrites: bool, success_file: bool) -> "StoreJob":
+    def begin(cls, uri: str, stores: SparkStores, *, overwrites: bool, success_file: bool) -> "StoreJob":
         """Puts the object that says that a write goes on, and removes `_SUCCESS`.
 
         Raises:
