@@ -200,6 +200,7 @@ class Facts:
         is_settled: whether it would have another time if it had changed since.
         fields: all that is known of the records, as text.
         is_clear: whether content and name tell the format. If not, a run may know it only from an earlier one.
+        stored: its bytes.
     """
 
     size: int
@@ -214,6 +215,7 @@ class Facts:
     is_settled: bool = True
     is_clear: bool = True
     fields: str = field(default="", repr=False)
+    stored: bytes = field(default=b"", repr=False)
 
     @property
     def refused(self) -> bool:
@@ -255,7 +257,8 @@ def facts_of(path: Path, format: str) -> Facts:
             found = found if named.refused else replace(named, is_clear=False)
         _read[known] = found
     is_settled = time.time_ns() - status.st_mtime_ns > _SETTLED_S * 1e9
-    return replace(found, size=status.st_size, modified_ns=status.st_mtime_ns, is_settled=is_settled)
+    found = replace(found, size=status.st_size, modified_ns=status.st_mtime_ns, is_settled=is_settled)
+    return replace(found, stored=known[2])
 
 
 @functools.lru_cache(4096)
@@ -852,8 +855,12 @@ class Life:
         found = facts_of(file.path, file.format)
         if file.format != "oplog":
             return {value for _, value, _ in found.records} <= set(file.values())
-        # What a reader gets is what comes first in the file, as it was.
-        return facts_of_bytes(file.whole, file.format).fields.startswith(found.fields.removesuffix("]"))
+        # What a reader gets is what comes first in the file, as it was, also from where a run goes on.
+        views, stored = [found], file.path.read_bytes()
+        if not file.sidecar.exists():
+            views += [facts_of_bytes(file.content[:end] + stored[end:], file.format) for end, _ in file.ends]
+        as_written = facts_of_bytes(file.whole, file.format).fields
+        return all(as_written.startswith(each.fields.removesuffix("]")) for each in views)
 
     def _repair(self, chance: Random) -> str | None:
         file = self._pick(chance, lambda each: not each.is_sound())
@@ -1289,10 +1296,13 @@ class _Check:
             before = [each for each in self._lake.files if each.path in names and each.run < row.run and each.end]
             resumed = row._replace(start=max(before, key=lambda each: each.run).start) if before else row
         if resumed.start and file.grows:
-            # What was before was read by an earlier run.
+            # What was before was read by an earlier run, as it was.
             start = resumed.start
-            view = facts_of_bytes(file.content[:start] + file.path.read_bytes()[start:], file.format)
-            candidates.append((_from(view, start, now.size), candidates[0][1]))
+            for earlier, roots in [candidates[0], *self._life.seen_of(path)]:
+                view = facts_of_bytes(file.content[:start] + earlier.stored[start:], file.format)
+                time = {"modified_ns": earlier.modified_ns, "is_settled": earlier.is_settled}
+                if earlier is now or may_be_taken_for(replace(view, size=earlier.size, **time), now):
+                    candidates.append((_from(view, start, now.size), roots))
         failed = [
             [
                 (kind, found)
