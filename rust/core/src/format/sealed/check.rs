@@ -161,15 +161,14 @@ impl Checker {
     /// The check of a message whose checksum is not, or not whole, in the file: by the entries around it.
     fn check_by_structure(&mut self, entry: &Entry, prior: &Prior) -> Result<Judged<Message>> {
         let number = entry.number;
-        let ordered = match judge::ascends(&entry.uuid, prior) {
-            Ok(()) => judge::not_ahead(&entry.uuid, self.next_evidence(number)?, prior),
-            fault => fault,
-        };
-        let found = match ordered {
-            Ok(()) => self.parse(entry, prior)?,
-            Err(fault) => Err(fault),
-        };
-        let message = match found {
+        if let Err(fault) = judge::ascends(&entry.uuid, prior) {
+            return Ok(Err(fault));
+        }
+        let next = self.next_evidence(number)?;
+        if let Err(fault) = judge::not_ahead(&entry.uuid, next, prior) {
+            return Ok(Err(fault));
+        }
+        let message = match self.parse(entry, prior)? {
             Ok(message) => message,
             fault => return Ok(fault),
         };
@@ -204,18 +203,14 @@ impl Checker {
 
     /// The UUID of the next entry after this one whose offset is in bounds and whose UUID is of version 6.
     fn next_evidence(&mut self, number: u64) -> Result<Option<[u8; UUID_BYTES]>> {
-        let known = self.evidence.filter(|known| {
+        let is_known = |known: &Evidence| {
             known.from <= number && known.next.is_none_or(|(next, _)| number < next)
-        });
-        let next = match known {
-            Some(known) => known.next,
-            None => {
-                let next = self.find_evidence(number + 1)?;
-                self.evidence = Some(Evidence { from: number, next });
-                next
-            }
         };
-        Ok(next.map(|(_, uuid)| uuid))
+        if !self.evidence.as_ref().is_some_and(is_known) {
+            let next = self.find_evidence(number + 1)?;
+            self.evidence = Some(Evidence { from: number, next });
+        }
+        Ok(self.evidence.and_then(|known| Some(known.next?.1)))
     }
 
     fn find_evidence(&mut self, from: u64) -> Result<Option<(u64, [u8; UUID_BYTES])>> {
@@ -224,10 +219,9 @@ impl Checker {
                 self.reader.options.poll()?;
             }
             // The next one or two entries are in the window already.
-            let reader = if number <= from + 1 {
-                &mut self.reader
-            } else {
-                &mut self.scout
+            let reader = match number <= from + 1 {
+                true => &mut self.reader,
+                false => &mut self.scout,
             };
             let entry = reader.entry(number)?;
             if judge::is_evidence(&self.front, &entry) {
@@ -299,7 +293,7 @@ impl Checker {
         let end = number.saturating_add(most as u64);
         let numbers = number..end.min(trailer.checksums);
         let run = self.run.get_or_insert_default();
-        run.check(&self.reader, &trailer, numbers, prior, &mut self.limit);
+        run.check(&self.reader, trailer, numbers, prior, &mut self.limit);
         Ok(&run.messages)
     }
 }

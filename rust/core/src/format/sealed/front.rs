@@ -36,8 +36,8 @@ pub(super) struct Front {
 
 impl Front {
     /// The trailer, if it has the whole checksum of entry number `number`.
-    pub(super) fn trailer_of(&self, number: u64) -> Option<Trailer> {
-        self.trailer.filter(|own| number < own.checksums)
+    pub(super) fn trailer_of(&self, number: u64) -> Option<&Trailer> {
+        self.trailer.as_ref().filter(|own| number < own.checksums)
     }
 
     /// Whether the file itself confirms this key.

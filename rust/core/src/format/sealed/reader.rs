@@ -89,13 +89,9 @@ impl Reader {
         self.entry_in_view(number, 1)
     }
 
-    /// The same, and loads the two after it: they say where its message and the next one end.
-    pub(super) fn entry_and_next(&mut self, number: u64) -> Result<Entry> {
-        self.entry_in_view(number, 3)
-    }
-
-    fn entry_in_view(&mut self, number: u64, view: u64) -> Result<Entry> {
-        let (count, at) = (self.front.entries, self.front.entry_at(number));
+    /// The same, and loads the ones after it, so that there are `view` in all.
+    pub(super) fn entry_in_view(&mut self, number: u64, view: u64) -> Result<Entry> {
+        let at = self.front.entry_at(number);
         // Most entries are at hand: then nothing is computed of what would be read.
         if self.blocks.is_none()
             && let bytes = self.entries.bytes(&*self.source, at)
@@ -104,6 +100,13 @@ impl Reader {
         {
             return Ok(Entry::parse(number, bytes));
         }
+        self.load_entry(number, view)
+    }
+
+    /// The same as [`entry_in_view`](Self::entry_in_view), if a look at the window does not suffice.
+    #[inline(never)]
+    fn load_entry(&mut self, number: u64, view: u64) -> Result<Entry> {
+        let (count, at) = (self.front.entries, self.front.entry_at(number));
         if let Some(blocks) = &mut self.blocks
             && self.source.as_slice().is_none()
         {

@@ -10,7 +10,7 @@ use super::reader::Reader;
 use super::rows::SealedRows;
 use super::state::{AfterLast, State};
 use crate::error::{Finding, Result};
-use crate::ledger::{Cause, Kind, Span};
+use crate::ledger::{Cause, Span};
 use crate::limits::LIMITS;
 use crate::record::Checked;
 use crate::source::Source;
@@ -94,7 +94,8 @@ impl SealedScan {
         if self.state.after_last == AfterLast::Exhausted {
             return self.fail(number, Fault::SearchLimit);
         }
-        let entry = self.checker.reader.entry_and_next(number)?;
+        // The two after it say where its message and the next one end.
+        let entry = self.checker.reader.entry_in_view(number, 3)?;
         if !self.messages.is_empty() {
             if !self.has_at_hand(entry.offset) {
                 return Ok(Advance::Full);
@@ -274,7 +275,7 @@ impl SealedScan {
         if let Some(stated) = elsewhere {
             self.mark_moved(stated, &message)?;
         }
-        self.ranges.cover(message.end(), Kind::Record, None, None);
+        self.ranges.cover_records(std::iter::once(message.end()));
         self.follow(&message);
         self.state.in_place = elsewhere.is_none();
         if is_wanted {

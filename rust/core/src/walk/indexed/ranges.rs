@@ -204,7 +204,8 @@ impl<O> Ranges<O> {
         self.settle(before);
     }
 
-    /// Covers adjacent records that end at these ascending offsets.
+    /// Covers adjacent records that end at these ascending offsets. Nothing is held back, so the range before
+    /// them must not join the front's last one.
     pub(crate) fn cover_records(&mut self, ends: impl Iterator<Item = u64>) {
         self.tiling.cover_records(ends, &mut self.spans);
     }
