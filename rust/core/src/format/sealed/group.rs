@@ -156,7 +156,7 @@ impl Group {
     fn prefetch_target(&mut self, front: &Front, Near { number, offset }: Near) {
         let usual = self.usual.min(MAX_AHEAD_BYTES / 3);
         let from = place(offset).saturating_sub(usual);
-        let lines = (from..=from.saturating_add(3 * usual)).step_by(CACHE_LINE_BYTES);
+        let lines = (from..from.saturating_add(3 * usual + 1)).step_by(CACHE_LINE_BYTES);
         self.ahead.extend(lines);
         let checksum = front.trailer.map(|own| own.checksum_at(number));
         self.ahead.extend(checksum.map(place));

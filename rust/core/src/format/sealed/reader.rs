@@ -253,13 +253,17 @@ impl Reader {
     /// # Errors
     /// [`Error::Limit`].
     pub(super) fn admit(&self, message: &Message) -> Result<()> {
-        let (total, most) = (message.header.total(), self.options.record_bytes);
-        if !self.options.values || total <= most {
-            return Ok(());
+        match self.options.values && message.header.total() > self.options.record_bytes {
+            true => Err(self.too_large(message)),
+            false => Ok(()),
         }
+    }
+
+    #[cold]
+    fn too_large(&self, message: &Message) -> Error {
+        let (total, most) = (message.header.total(), self.options.record_bytes);
         let what = format!("the message at offset {}", message.position);
-        let path = self.source.path();
-        Err(Error::record_too_large(path, what, total, most))
+        Error::record_too_large(self.source.path(), what, total, most)
     }
 
     /// Loads the message at `at` into the window of emitted messages: its lengths and type, and all of it if
