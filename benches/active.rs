@@ -53,7 +53,7 @@ fn bench_verify(criterion: &mut Criterion, named: &(&str, Segment)) {
     group.bench_function("seglake", |bencher| {
         bencher.iter(|| {
             let report = verify(source.clone(), &Options::default(), |_| Ok(())).unwrap();
-            assert_eq!(report.records, segment.records.len() as u64);
+            assert_eq!(report.summary.records, segment.records.len() as u64);
         });
     });
     group.bench_function("one by one", |bencher| {

@@ -186,7 +186,7 @@ fn main() {
                 let rounds = in_turns(
                     || {
                         let report = verify(open(&path, *mapped), &options, |_| Ok(())).unwrap();
-                        assert_eq!(report.bytes, report.size);
+                        assert_eq!(report.summary.bytes, report.summary.size);
                     },
                     || {
                         let source = open(&sound, *mapped);

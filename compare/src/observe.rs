@@ -261,15 +261,15 @@ impl Observer<'_> {
             let _ = writeln!(
                 seen,
                 "{:?} {:?} {:?} {} {} {:?} {:?} {} {} {}",
-                report.totals,
-                report.damage,
-                report.checked,
-                report.bytes,
-                report.records,
-                report.first_timestamp,
-                report.last_timestamp,
-                report.truncated,
-                report.wrong_key(),
+                report.summary.totals,
+                report.summary.damage,
+                report.summary.checked,
+                report.summary.bytes,
+                report.summary.records,
+                report.summary.first_timestamp,
+                report.summary.last_timestamp,
+                report.summary.truncated,
+                report.summary.wrong_key(),
                 report.is_sound(),
             );
             let how = DiagnoseOptions::default()
@@ -480,7 +480,7 @@ impl Observer<'_> {
             let conversion = ConvertOptions::to(to).write(write).drop(&drop).set(&set);
             match convert(source, &options, &path, &conversion, |_| Ok(())) {
                 Ok(report) => {
-                    let _ = writeln!(seen, "{} {:?}", report.records, report.damage);
+                    let _ = writeln!(seen, "{} {:?}", report.summary.records, report.summary.damage);
                 }
                 Err(error) => write_error(seen, &error),
             }

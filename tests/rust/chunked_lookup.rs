@@ -120,7 +120,7 @@ fn the_index_verb_replaces_only_when_asked() {
     };
     let index = path.with_extension("index");
     let indexed = verbs::index(open(), &lenient(), None, IfExists::Error, |_| Ok(())).unwrap();
-    assert_eq!((indexed.items, indexed.report.records), (3, 9));
+    assert_eq!((indexed.items, indexed.report.summary.records), (3, 9));
     assert_eq!(fs::metadata(&index).unwrap().len(), 60);
     assert!(matches!(
         verbs::index(open(), &lenient(), None, IfExists::Error, |_| Ok(())),

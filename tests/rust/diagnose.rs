@@ -290,7 +290,7 @@ fn another_key() {
     let sound = active(20, 50, 0);
     let options = sound.options().keys(vec![Key::new(&[7; 32])]);
     let (report, found) = explained(source(&sound.bytes), &options);
-    assert!(report.wrong_key());
+    assert!(report.summary.wrong_key());
     assert!(!found.is_empty());
     assert!(
         found.iter().all(|own| own.reason == Reason::WrongKey),

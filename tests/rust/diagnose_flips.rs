@@ -25,7 +25,7 @@ fn every_bit_is_proposed(sound: &Sound) {
                 );
                 continue;
             }
-            assert_eq!(found.len(), report.damage.len(), "{name}");
+            assert_eq!(found.len(), report.summary.damage.len(), "{name}");
             let proposed = repairs(&found);
             assert_eq!(proposed.len(), 1, "{name}");
             let repair = proposed[0];

@@ -84,7 +84,7 @@ fn the_work_is_bounded() {
     let file: Arc<dyn Source> = counting.clone();
     let options = sound.options();
     let report = verify(file.clone(), &options, |_| Ok(())).unwrap();
-    assert!(report.damage.len() > 1000);
+    assert!(report.summary.damage.len() > 1000);
     for ranges in [0, 1, 10] {
         counting.take();
         let how = DiagnoseOptions::default().ranges(ranges);

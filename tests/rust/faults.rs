@@ -295,7 +295,7 @@ fn verifying() {
         let ledger =
             || verbs::Ledger::new(source(&path)?, &options)?.collect::<seglake::Result<Vec<_>>>();
         let (report, operations) = inject(None, verify);
-        assert_eq!(report.unwrap().records, RECORDS);
+        assert_eq!(report.unwrap().summary.records, RECORDS);
         for fault in faults(&operations) {
             // An I/O error is not damage, so nothing is reported.
             let (report, _) = inject(Some(fault), verify);

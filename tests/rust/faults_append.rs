@@ -137,8 +137,8 @@ fn check_after(folder: &Path, format: &'static Format, acknowledged: u64, what: 
     drop(writer);
     let strict = Options::default().format(format);
     let report = verbs::verify(fault_samples::source(&path).unwrap(), &strict, |_| Ok(())).unwrap();
-    assert_eq!(report.records, records + 1, "{what}");
-    assert!(report.is_sound(), "{what}: {:?}", report.damage);
+    assert_eq!(report.summary.records, records + 1, "{what}");
+    assert!(report.is_sound(), "{what}: {:?}", report.summary.damage);
     let mut names: Vec<_> = listing(folder).into_keys().collect();
     names.retain(|name| *name != "log.index" && !name.ends_with(".quarantine"));
     assert_eq!(

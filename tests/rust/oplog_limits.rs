@@ -152,7 +152,7 @@ fn huge_values_are_verified_by_their_lengths() {
     let source = Sparse::new(file, vec![(0, first.clone()), (at, rest.clone())]);
     let report = verify(source.clone(), &lenient(Dialect::Draft), |_| Ok(())).unwrap();
     assert!(report.is_sound());
-    assert_eq!(report.records, 2);
+    assert_eq!(report.summary.records, 2);
     assert!(source.read() < 4 << 20 && source.largest() <= 1 << 20);
     let (records, _) = scan(source.clone(), &unvalued(Dialect::Draft)).unwrap();
     assert_eq!(records[0][1]["value"], "");

@@ -93,7 +93,7 @@ fn told(
     });
     let (rows, error) = rows_of(&rows_source, &of_rows);
     let error = error.map(|error| error.to_string());
-    let damage = format!("{:?}", verify(&source, &own).damage);
+    let damage = format!("{:?}", verify(&source, &own).summary.damage);
     (rows, error, ledger(&source, &own), damage)
 }
 

@@ -332,12 +332,12 @@ proptest! {
         let extents = extents(sample);
         let hit = |row: &Row| is_hit(&extents, row.0, &expected);
         let left: Vec<_> = all.iter().filter(|row| !hit(row)).cloned().collect();
-        prop_assert_eq!(report.records, left.len() as u64);
-        prop_assert_eq!(report.repaired, (all.len() - left.len()) as u64);
-        prop_assert_eq!(&report.damage, &spans.iter().filter(|span| span.is_damage()).copied().collect::<Vec<_>>());
+        prop_assert_eq!(report.summary.records, left.len() as u64);
+        prop_assert_eq!(report.summary.repaired, (all.len() - left.len()) as u64);
+        prop_assert_eq!(&report.summary.damage, &spans.iter().filter(|span| span.is_damage()).copied().collect::<Vec<_>>());
         let parity = report.parity.as_ref().unwrap();
         prop_assert_eq!(parity.outcome(), if expected.is_empty() { Outcome::Sound } else { Outcome::Repaired });
-        prop_assert_eq!(report.checked == Checked::Structure, false);
+        prop_assert_eq!(report.summary.checked == Checked::Structure, false);
 
         let (rows, error) = rows_of(&source, &options);
         prop_assert!(error.is_none());
@@ -398,7 +398,7 @@ proptest! {
 }
 
 fn damage_of(report: &Report) -> Vec<(u64, u64, Kind, Option<Cause>)> {
-    let damage = report.damage.iter();
+    let damage = report.summary.damage.iter();
     damage
         .map(|span| (span.start, span.end, span.kind, span.cause))
         .collect()
@@ -432,20 +432,23 @@ fn of_what_is_lost_records_stay_that_their_checksums_prove() {
     let (source, options) = read_by(&damaged, &sidecar, &sample.options);
     let report = verify(&source, &options);
     let plain: Arc<dyn Source> = Arc::new(BytesSource::new(damaged.clone()));
-    assert_eq!(report.records, verify(&plain, &sample.options).records);
-    assert!(report.records > 20 && report.records < 60);
+    assert_eq!(
+        report.summary.records,
+        verify(&plain, &sample.options).summary.records
+    );
+    assert!(report.summary.records > 20 && report.summary.records < 60);
     assert_eq!(report.parity.as_ref().unwrap().outcome(), Outcome::Lost);
     // Zeros where records were are not unused space. All of the file is one band.
     let zeroed = strike(sample, starts[20], |_| 0);
     let sidecar = sidecar_in_bands(&sample.bytes, 20);
     let (source, options) = read_by(&zeroed, &sidecar, &sample.options);
     let report = verify(&source, &options);
-    let last = report.damage.last().unwrap();
+    let last = report.summary.damage.last().unwrap();
     assert_eq!(
         (last.end, last.kind),
         (sample.bytes.len() as u64, Kind::Corrupt)
     );
-    assert_eq!(report.records, 20);
+    assert_eq!(report.summary.records, 20);
     let plain: Arc<dyn Source> = Arc::new(BytesSource::new(zeroed));
     assert!(verify(&plain, &sample.options).is_sound());
     let (_, error) = rows_of(&source, &options.strict(true));
@@ -465,7 +468,7 @@ fn without_checksums_nothing_is_given_whose_meaning_is_lost() {
     let (rows, _) = rows_of(&source, &options);
     assert!(rows.len() <= 50 && plain_rows(oplog).starts_with(&rows));
     assert!(rows.len() > 40);
-    assert_eq!(verify(&source, &options).checked, Checked::Parity);
+    assert_eq!(verify(&source, &options).summary.checked, Checked::Parity);
     // The index says which record is which.
     let sealed = sample("sealed trailer");
     let mut damaged = sealed.bytes.clone();
@@ -487,7 +490,7 @@ fn a_sidecar_of_another_file_counts_only_where_there_are_no_checksums() {
         let parity = report.parity.as_ref().unwrap();
         assert_eq!(parity.report.refused, Some(Refused::AnotherFile));
         assert_eq!(report.is_sound(), own_rules, "{name}");
-        assert_eq!(report.records, if own_rules { 60 } else { 0 });
+        assert_eq!(report.summary.records, if own_rules { 60 } else { 0 });
     }
 }
 
@@ -521,7 +524,7 @@ fn a_sidecar_of_an_earlier_state_is_refused() {
         let (source, options) = read_by(&newer, &sidecar_of(&sample.bytes), &sample.options);
         let report = verify(&source, &options);
         assert!(report.is_sound());
-        assert_eq!((report.records, report.repaired), (60, 0));
+        assert_eq!((report.summary.records, report.summary.repaired), (60, 0));
         let parity = report.parity.as_ref().unwrap();
         assert_eq!(parity.outcome(), Outcome::Refused);
         assert!(parity.is_of_an_earlier_state);
@@ -553,7 +556,7 @@ fn a_chunk_with_other_bytes_of_the_same_records_refutes_nothing() {
     let parity = report.parity.as_ref().unwrap();
     assert!(!parity.is_of_an_earlier_state);
     assert_eq!(parity.outcome(), Outcome::Repaired);
-    assert_eq!((report.records, report.repaired), (52, 8));
+    assert_eq!((report.summary.records, report.summary.repaired), (52, 8));
     let struck = u64::try_from(struck).unwrap();
     let damage = Ledger::new(source.clone(), &options).unwrap();
     let damage = damage.map(Result::unwrap).filter(Span::is_damage);
@@ -594,7 +597,10 @@ fn a_sidecar_of_a_sibling_with_a_block_in_common_takes_no_record() {
             let parity = report.parity.as_ref().unwrap();
             assert_eq!(parity.report.refused, None, "{sample:?}");
             assert_ne!(parity.outcome(), Outcome::Sound);
-            assert_eq!(report.records, 60, "{sample:?} {covered}: {report:?}");
+            assert_eq!(
+                report.summary.records, 60,
+                "{sample:?} {covered}: {report:?}"
+            );
             let (rows, error) = rows_of(&source, &options.clone().strict(true).repair(true));
             assert_eq!(error.is_none(), parity.outcome() == Outcome::Lost);
             assert!(plain_rows(sample).starts_with(&rows));
@@ -635,8 +641,8 @@ fn what_was_appended_is_left_to_the_format() {
     damaged[covered + 30] ^= 1;
     let (source, options) = read_by(&damaged, &sidecar, &sample.options);
     let report = verify(&source, &options);
-    assert_eq!((report.records, report.repaired), (59, 0));
-    assert_eq!(report.damage[0].kind, Kind::Corrupt);
+    assert_eq!((report.summary.records, report.summary.repaired), (59, 0));
+    assert_eq!(report.summary.damage[0].kind, Kind::Corrupt);
     let parity = report.parity.as_ref().unwrap();
     let rest = (sample.bytes.len() - covered) as u64;
     assert_eq!(parity.bytes(FileKind::Uncovered), rest);
@@ -648,7 +654,7 @@ fn what_was_appended_is_left_to_the_format() {
     less[second..third].fill(0x77);
     let (source, options) = read_by(&sample.bytes, &less, &sample.options);
     let report = verify(&source, &options);
-    assert!(report.is_sound() && report.records == 60);
+    assert!(report.is_sound() && report.summary.records == 60);
     let parity = report.parity.as_ref().unwrap();
     assert_eq!(parity.bytes(FileKind::Unverified), frames[1].len);
     assert_eq!(parity.outcome(), Outcome::Lost);
@@ -677,8 +683,8 @@ fn a_file_that_was_cut_between_records_is_restored() {
     let sidecar = sidecar_in_bands(&sample.bytes, 20);
     let (source, options) = read_by(&cut, &sidecar, &sample.options);
     let report = verify(&source, &options);
-    assert_eq!(report.totals.bytes(), len);
-    let last = report.damage.last().unwrap();
+    assert_eq!(report.summary.totals.bytes(), len);
+    let last = report.summary.damage.last().unwrap();
     assert_eq!(
         (last.end, last.cause),
         (len, Some(Cause::LengthOutOfBounds))
@@ -704,8 +710,15 @@ fn what_is_restored_of_an_index_and_of_messages_is_one_range() {
         kind: Kind::Repaired,
         cause: Some(Cause::ChecksumMismatch),
     };
-    assert_eq!(report.damage, [restored]);
-    assert!(report.totals.rows().iter().all(|total| total.ranges == 1));
+    assert_eq!(report.summary.damage, [restored]);
+    assert!(
+        report
+            .summary
+            .totals
+            .rows()
+            .iter()
+            .all(|total| total.ranges == 1)
+    );
     let ledger: Result<Vec<_>, _> = Ledger::new(source, &options).unwrap().collect();
     assert_eq!(ledger.unwrap().last(), Some(&restored));
 }
@@ -810,10 +823,14 @@ fn the_report_is_the_same_with_several_threads() {
         let (source, options) = read_by(&damaged, &sidecar, &sample.options);
         let parts = verbs::verify_in_parts(source, &options, 3, 300, |_| Ok(())).unwrap();
         assert_eq!(damage_of(&parts), damage_of(&whole), "{}", sample.name);
-        assert_eq!(parts.totals, whole.totals, "{}", sample.name);
         assert_eq!(
-            (parts.records, parts.repaired),
-            (whole.records, whole.repaired)
+            parts.summary.totals, whole.summary.totals,
+            "{}",
+            sample.name
+        );
+        assert_eq!(
+            (parts.summary.records, parts.summary.repaired),
+            (whole.summary.records, whole.summary.repaired)
         );
     }
 }

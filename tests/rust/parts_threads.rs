@@ -48,7 +48,10 @@ fn read(source: &Arc<dyn Source>, options: &Options, threads: usize) -> Seen {
         }
     }
     let report = batches.report();
-    let told = format!("{:?} {:?} {}", report.totals, report.damage, report.records);
+    let told = format!(
+        "{:?} {:?} {}",
+        report.summary.totals, report.summary.damage, report.summary.records
+    );
     damage.sort_by_key(|span| (span.start, span.end));
     (rows, damage, told, error)
 }

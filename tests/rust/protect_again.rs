@@ -96,7 +96,7 @@ fn what_was_appended_is_read_and_not_the_whole_file() {
         assert_eq!((done.verified_from, done.covered), (covered, len(&disk)));
         let report = done.report.unwrap();
         assert!(report.is_sound());
-        assert_eq!(report.records, 100);
+        assert_eq!(report.summary.records, 100);
         // Verified and encoded, and the last band compared.
         let most = 2 * appended + 2 * BAND + NEAR + HEADS;
         assert!(most * 5 < covered);
@@ -125,7 +125,7 @@ fn a_record_that_is_far_back_is_found() {
     append(&disk, &active::FORMAT, 3001..3002, 1000);
     let done = protect(&disk, &active::FORMAT).unwrap();
     assert_eq!(done.verified_from, covered);
-    assert_eq!(done.report.unwrap().records, 1);
+    assert_eq!(done.report.unwrap().summary.records, 1);
 }
 
 /// Messages of this dialect refer to earlier ones.

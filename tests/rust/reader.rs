@@ -44,10 +44,19 @@ fn records_report_and_ledger_are_those_of_the_rooms_below() {
 
         let report = verify(bytes.clone(), &case.options, |_| Ok(())).unwrap();
         for found in [records.report(), &reader.verify().unwrap()] {
-            assert_eq!(found.totals, report.totals, "{}", case.name);
-            assert_eq!(found.damage, report.damage, "{}", case.name);
-            assert_eq!(found.checked, report.checked, "{}", case.name);
-            assert_eq!(found.wrong_key(), report.wrong_key(), "{}", case.name);
+            assert_eq!(found.summary.totals, report.summary.totals, "{}", case.name);
+            assert_eq!(found.summary.damage, report.summary.damage, "{}", case.name);
+            assert_eq!(
+                found.summary.checked, report.summary.checked,
+                "{}",
+                case.name
+            );
+            assert_eq!(
+                found.summary.wrong_key(),
+                report.summary.wrong_key(),
+                "{}",
+                case.name
+            );
         }
         let ledger: Result<Vec<_>> = reader.ledger().unwrap().collect();
         let expected: Result<Vec<_>> = Ledger::new(bytes, &case.options).unwrap().collect();
@@ -74,7 +83,7 @@ fn reading_strictly_ends_with_the_first_damage() {
     }
     assert!(records.next().is_none());
     assert_eq!(reader.on_damage(OnDamage::Skip).records().count(), 2);
-    assert_eq!(seglake::verify(&path).unwrap().records, 2);
+    assert_eq!(seglake::verify(&path).unwrap().summary.records, 2);
 }
 
 #[test]

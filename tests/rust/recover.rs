@@ -58,7 +58,10 @@ fn check(case: &Case) -> Result<Option<Recovered>, TestCaseError> {
         case.name
     );
     prop_assert_eq!(&before.checked, &after.checked, "{}", case.name);
-    prop_assert_eq!(recovered.source.records, before.records.len() as u64);
+    prop_assert_eq!(
+        recovered.source.summary.records,
+        before.records.len() as u64
+    );
     prop_assert_eq!(
         recovered.carried + recovered.quarantined,
         case.bytes.len() as u64

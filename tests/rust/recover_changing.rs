@@ -105,11 +105,11 @@ fn assert_refused(before: &[u8], after: &[u8], said: &str) {
 fn a_file_that_stays_is_recovered() {
     let sound = records(&[(1, 100), (2, 100), (3, 100)]);
     let (recovered, left) = recover(&sound, &sound);
-    assert_eq!(recovered.unwrap().output.records, 3);
+    assert_eq!(recovered.unwrap().output.summary.records, 3);
     assert_eq!(left, ["new"]);
     let damaged = flipped(&sound, sound.len() / 2);
     let (recovered, left) = recover(&damaged, &damaged);
-    assert_eq!(recovered.unwrap().output.records, 2);
+    assert_eq!(recovered.unwrap().output.summary.records, 2);
     assert_eq!(
         left,
         ["new", "new.quarantine", "new.quarantine.manifest.jsonl"]

@@ -143,7 +143,7 @@ fn damage_at_the_end_renumbers_nothing() {
     for _ in 0..2 {
         let bench = Bench::new(&case(Dialect::Draft11, bytes.clone()));
         let recovered = bench.recover("new", &RecoverOptions::default()).unwrap();
-        assert_eq!(recovered.output.records, 299);
+        assert_eq!(recovered.output.summary.records, 299);
         assert_eq!(fs::read(bench.path("new")).unwrap(), bytes[..places[299]]);
         bytes.truncate(places[299] + 7);
     }

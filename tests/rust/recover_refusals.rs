@@ -117,7 +117,7 @@ fn a_file_in_which_nothing_verifies_is_refused_unless_forced() {
         assert_eq!(bench.files(), ["old"]);
         let forced = RecoverOptions::default().force(true);
         let recovered = bench.recover("new", &forced).unwrap();
-        assert_eq!(recovered.output.records, 0);
+        assert_eq!(recovered.output.summary.records, 0);
         assert!(recovered.is_lossy());
         bench.undo("new", "undone").unwrap();
         assert_eq!(

@@ -76,7 +76,7 @@ proptest! {
         let options = active_options(&key).window_bytes(100);
         let sealing = SealOptions::default().trailer(trailer);
         let report = seal(Arc::new(Windowed(bytes)), &options, &path, &sealing, |_| Ok(())).unwrap();
-        prop_assert_eq!(report.records, records.len() as u64);
+        prop_assert_eq!(report.summary.records, records.len() as u64);
         prop_assert!(report.is_sound());
         prop_assert!(fs::read(&path).unwrap() == segment(&key, &records, trailer));
     }
@@ -307,7 +307,7 @@ fn a_damaged_source_is_refused_or_sealed_without_the_damage() {
         )
         .unwrap();
         assert_eq!(
-            (report.records, report.damage[0].cause),
+            (report.summary.records, report.summary.damage[0].cause),
             (kept, Some(cause))
         );
         let strict = lenient().strict(true);

@@ -187,8 +187,12 @@ fn a_cut_is_one_damage_with_one_cause_for_all_who_read() {
             let OpenedSegment { source, format, .. } = opened(folder);
             let options = Options::default().format(format);
             let report = verbs::verify(source.clone(), &options, |_| Ok(())).unwrap();
-            assert_eq!((report.size, report.bytes), (END, END), "{about}");
-            assert_eq!(report.damage, [lost], "{about}");
+            assert_eq!(
+                (report.summary.size, report.summary.bytes),
+                (END, END),
+                "{about}"
+            );
+            assert_eq!(report.summary.damage, [lost], "{about}");
             let how = verbs::DiagnoseOptions::default();
             let told = verbs::diagnose(&source, &options, &report, &how, |_| Ok(())).unwrap();
             let [diagnosis] = &told[..] else {
@@ -394,6 +398,7 @@ fn after_the_bound_damage_is_unproven_or_damage() {
         let options = Options::default().format(format);
         let report = verbs::verify(source, &options, |_| Ok(())).unwrap();
         let totals: Vec<_> = report
+            .summary
             .totals
             .rows()
             .iter()
@@ -407,7 +412,7 @@ fn after_the_bound_damage_is_unproven_or_damage() {
         assert!(totals.contains(&(kind, 20)), "{said:?}: {totals:?}");
         assert!(totals.contains(&(Kind::Unused, 30)), "{said:?}: {totals:?}");
         assert_eq!(report.is_sound(), !is_damage);
-        assert_eq!(report.bytes, content.len() as u64);
+        assert_eq!(report.summary.bytes, content.len() as u64);
         let reader = LogReader::open(folder).unwrap();
         let (found, error) = drain(reader.records().unwrap());
         assert_eq!(error.is_err(), is_damage, "{said:?}: {error:?}");

@@ -130,7 +130,7 @@ proptest! {
         prop_assert_eq!(&again, &records);
         prop_assert_eq!(&ranges, &spans);
         let report = verify(windowed, &options, |_| Ok(())).unwrap();
-        prop_assert_eq!((report.records, report.bytes), (records.len() as u64, bytes.len() as u64));
+        prop_assert_eq!((report.summary.records, report.summary.bytes), (records.len() as u64, bytes.len() as u64));
         prop_assert_eq!(&Ledger::new(source(&bytes), &lenient()).unwrap().map(Result::unwrap).collect::<Vec<_>>(), &spans);
     }
 

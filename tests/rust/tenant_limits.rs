@@ -115,7 +115,7 @@ fn a_message_that_is_too_large_is_a_limit_and_no_damage() {
         }
         assert_eq!(records, segment.messages[..1]);
         let report = verify(source(&segment.bytes), &options, |_| Ok(())).unwrap();
-        assert_eq!((report.records, report.is_sound()), (2, true));
+        assert_eq!((report.summary.records, report.is_sound()), (2, true));
     }
 }
 

@@ -385,8 +385,8 @@ fn a_report_of_many_gaps_is_short() {
     while walk.step().unwrap() == Step::More {
         report.add(&*walk);
     }
-    assert_eq!(report.records, 2000);
-    assert!(report.bytes < report.size);
+    assert_eq!(report.summary.records, 2000);
+    assert!(report.summary.bytes < report.summary.size);
     assert!(format!("{report:?}").len() < 5000, "{report:?}");
 }
 

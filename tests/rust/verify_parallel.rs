@@ -56,16 +56,16 @@ fn told(report: &Report) -> String {
     format!(
         "{:?} {:?} {} {} {} {:?} {:?} {:?} {:?} {} {}",
         report.format.name,
-        report.checked,
-        report.size,
-        report.bytes,
-        report.records,
-        report.first_timestamp,
-        report.last_timestamp,
-        report.totals,
-        report.damage,
-        report.truncated,
-        report.wrong_key(),
+        report.summary.checked,
+        report.summary.size,
+        report.summary.bytes,
+        report.summary.records,
+        report.summary.first_timestamp,
+        report.summary.last_timestamp,
+        report.summary.totals,
+        report.summary.damage,
+        report.summary.truncated,
+        report.summary.wrong_key(),
     )
 }
 
@@ -121,7 +121,10 @@ fn a_file_without_parts_is_verified_by_the_calling_thread() {
     let source = watched(&bytes, |_| panic!("no thread is needed"));
     for threads in [0, 1, 2, 1000] {
         let report = verify_parallel(source.clone(), &options, threads, |_| Ok(())).unwrap();
-        assert_eq!((report.records, report.bytes), (2000, bytes.len() as u64));
+        assert_eq!(
+            (report.summary.records, report.summary.bytes),
+            (2000, bytes.len() as u64)
+        );
     }
 }
 

@@ -150,7 +150,7 @@ fn verifying_in_threads_comes_to_its_end() {
                     },
                 );
             match told {
-                Ok(report) => assert_eq!((report.records, fails_from), (120, u64::MAX)),
+                Ok(report) => assert_eq!((report.summary.records, fails_from), (120, u64::MAX)),
                 Err(Error::Interrupted) => assert!(stops),
                 Err(Error::Io { .. }) => assert!(fails_from < len),
                 Err(other) => panic!("{other}"),

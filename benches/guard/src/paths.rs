@@ -309,7 +309,7 @@ fn verifying((source, records): (Arc<dyn Source>, usize)) -> Prepared {
         units: records,
         round: Box::new(move || {
             let report = verify(source.clone(), &Options::default(), |_| Ok(())).unwrap();
-            assert_eq!(report.records, records as u64);
+            assert_eq!(report.summary.records, records as u64);
         }),
     }
 }
@@ -328,7 +328,7 @@ fn small_file(_: usize) -> Prepared {
             let _ = &folder;
             let source = FileSource::new(open_regular(&path).unwrap(), &path).unwrap();
             let report = verify(Arc::new(source), &Options::default(), |_| Ok(())).unwrap();
-            assert_eq!(report.records, 1_000);
+            assert_eq!(report.summary.records, 1_000);
         }),
     }
 }

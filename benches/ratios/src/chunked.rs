@@ -101,7 +101,7 @@ impl Log {
             TARGET,
             || {
                 let report = verify(source.clone(), &Options::default(), |_| Ok(())).unwrap();
-                assert_eq!(report.records, records.len() as u64);
+                assert_eq!(report.summary.records, records.len() as u64);
             },
             &mut decompress,
         );

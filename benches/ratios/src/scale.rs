@@ -104,7 +104,7 @@ fn source(path: &Path) -> Arc<FileSource> {
 
 fn verify_file(path: &Path) -> u64 {
     let report = verify(source(path), &Options::default(), |_| Ok(())).unwrap();
-    report.records
+    report.summary.records
 }
 
 fn from_environment(variable: &str, default: u64) -> u64 {

@@ -33,7 +33,7 @@ pub(crate) fn run(comparison: &mut Comparison) {
         let source = segment.source();
         let scan = |source: Arc<dyn Source>| {
             let report = verify(source, &Options::default(), |_| Ok(())).unwrap();
-            assert_eq!(report.records, segment.records.len() as u64);
+            assert_eq!(report.summary.records, segment.records.len() as u64);
         };
         let what = format!("verify, {name} ({kernel})");
         let (mut batch, mut hashes) = (Batch::new(), Vec::new());

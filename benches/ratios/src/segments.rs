@@ -27,7 +27,7 @@ impl Written {
         let options = Options::default().format(self.format);
         let report = verify(source, &options, |_| Ok(())).unwrap();
         assert!(report.is_sound());
-        assert_eq!(report.records, self.records);
+        assert_eq!(report.summary.records, self.records);
     }
 }
 

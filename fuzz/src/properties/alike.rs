@@ -26,14 +26,14 @@ pub(crate) fn joined(mut spans: Vec<Span>) -> Vec<Span> {
 pub(crate) fn told(report: &Report) -> String {
     format!(
         "{:?} {:?} {:?} {} {} {:?} {:?} {} {}",
-        report.totals,
-        report.damage,
-        report.checked,
-        report.bytes,
-        report.records,
-        report.first_timestamp,
-        report.last_timestamp,
-        report.truncated,
-        report.wrong_key()
+        report.summary.totals,
+        report.summary.damage,
+        report.summary.checked,
+        report.summary.bytes,
+        report.summary.records,
+        report.summary.first_timestamp,
+        report.summary.last_timestamp,
+        report.summary.truncated,
+        report.summary.wrong_key()
     )
 }

@@ -40,7 +40,7 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
                 let report = verify(whole(bytes), &options, |_| Ok(())).unwrap();
                 assert_eq!(
                     read.totals,
-                    format!("{:?} {}", report.totals, report.records)
+                    format!("{:?} {}", report.summary.totals, report.summary.records)
                 );
             }
             views(bytes, &options, &chosen, &scan);
@@ -227,7 +227,7 @@ impl Read {
         Ok(Self {
             batches: all,
             damage,
-            totals: format!("{:?} {}", report.totals, report.records),
+            totals: format!("{:?} {}", report.summary.totals, report.summary.records),
             end,
         })
     }

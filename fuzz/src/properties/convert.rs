@@ -244,7 +244,7 @@ impl<'a> Case<'a> {
 
     /// What a writer makes of the walk's records.
     fn written(&self, drop: &[String], set: &Set) -> Written {
-        if self.found.wrong_key() {
+        if self.found.summary.wrong_key() {
             return Err("wrong key".to_owned());
         }
         let folder = super::folder();

@@ -36,7 +36,10 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
         let found = diagnose(&counted, &options, &report, &how, |_| Ok(())).unwrap();
         is_bounded(source.read.load(Ordering::Relaxed), bytes, &how, &report);
         let spans: Vec<_> = found.iter().map(|diagnosis| diagnosis.span).collect();
-        assert_eq!(spans, report.damage[..how.ranges.min(report.damage.len())]);
+        assert_eq!(
+            spans,
+            report.summary.damage[..how.ranges.min(report.summary.damage.len())]
+        );
         for diagnosis in &found {
             is_complete(diagnosis, &scan, &options);
             for repair in &diagnosis.repairs {
@@ -70,7 +73,7 @@ impl Source for Counted {
 
 /// The number of bytes read is bounded by the file's length and the budget for trials.
 fn is_bounded(read: u64, bytes: &[u8], how: &DiagnoseOptions, report: &Report) {
-    let ranges = how.ranges.min(report.damage.len()) as u64;
+    let ranges = how.ranges.min(report.summary.damage.len()) as u64;
     let most = (bytes.len() as u64 + 1024) * 16 * (ranges + 4) + 16 * how.work_bytes;
     assert!(read <= most, "{read} bytes were read for {ranges} ranges");
 }

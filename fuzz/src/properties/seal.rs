@@ -58,7 +58,7 @@ fn seals(bytes: &[u8], options: &Options, how: &SealOptions) {
     let scan = Scan::of(bytes, options);
     match result {
         Ok(report) => {
-            assert!(!found.wrong_key(), "sealed under a wrong key");
+            assert!(!found.summary.wrong_key(), "sealed under a wrong key");
             assert_eq!(scan.end, End::Done, "sealed what cannot be read");
             assert_eq!(told(&report), told(&found));
             assert_eq!(names(folder.path()).len(), 2);
@@ -88,7 +88,7 @@ fn is_expected(error: Error, scan: &Scan, found: &Report) {
     let Error::Damage(damage) = error else {
         panic!("{error}");
     };
-    if found.wrong_key() && scan.end == End::Done {
+    if found.summary.wrong_key() && scan.end == End::Done {
         assert!(damage.wrong_key, "{damage}");
         return;
     }
@@ -111,7 +111,7 @@ fn holds(sealed: &[u8], active: &Scan, bytes: &[u8], options: &Options, how: &Se
     };
     assert_eq!(fields(&read), fields(active));
     let report = verify(whole(sealed), &strict, |_| Ok(())).unwrap();
-    assert_eq!(report.checked == Checked::Checksum, how.trailer);
+    assert_eq!(report.summary.checked == Checked::Checksum, how.trailer);
     if how.trailer {
         let ledger = active.ledger();
         let records = ledger.iter().filter(|span| span.kind == Kind::Record);

@@ -14,6 +14,7 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
         }
         let is_wrong_key = verify(whole(bytes), &options, |_| Ok(()))
             .unwrap()
+            .summary
             .wrong_key();
         let first = lenient.ledger().into_iter().find(|span| span.is_damage());
         let expected = first.map_or(End::Done, |span| End::Damage {

@@ -139,11 +139,11 @@ fn reports(scan: &Scan, report: &Report) {
         .filter(|span| span.is_damage())
         .copied()
         .collect();
-    assert_eq!(report.records, scan.records.len() as u64);
-    assert_eq!(report.bytes, report.size);
+    assert_eq!(report.summary.records, scan.records.len() as u64);
+    assert_eq!(report.summary.bytes, report.summary.size);
     assert_eq!(report.is_sound(), damage.is_empty());
-    assert_eq!(report.damage, damage);
-    assert_eq!(report.totals, totals);
+    assert_eq!(report.summary.damage, damage);
+    assert_eq!(report.summary.totals, totals);
 }
 
 /// Records are the same whether or not their values are read.

@@ -32,7 +32,7 @@ fn write_options(scan: &Scan, bytes: &[u8], options: &Options) -> WriteOptions {
     let unused = |span: &Span| matches!(span.kind, Kind::Record | Kind::Unused);
     WriteOptions::default()
         .dialect(options.dialect)
-        .set("trailer", report.checked == Checked::Checksum)
+        .set("trailer", report.summary.checked == Checked::Checksum)
         .set(
             "version",
             if bytes.get(4..6) == Some(&[0, 1]) {

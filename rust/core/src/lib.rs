@@ -31,7 +31,7 @@
 //! // Verify: damage is in the report.
 //! let report = seglake::verify(&path)?;
 //! assert!(report.is_sound());
-//! assert_eq!((report.records, report.bytes), (1, report.size));
+//! assert_eq!(report.summary.records, 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

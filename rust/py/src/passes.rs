@@ -126,15 +126,15 @@ impl Shared {
             return Ok(());
         }
         let report = py.detach(|| pass.report())?;
-        let Some(first) = report.damage.first() else {
+        let Some(first) = report.summary.damage.first() else {
             return Ok(());
         };
         if self.warned.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
-        let path = name(report.path.as_deref());
+        let path = name(report.summary.path.as_deref());
         let cause = first.cause.map_or("damage", |cause| cause.as_str());
-        let advice = if report.wrong_key() {
+        let advice = if report.summary.wrong_key() {
             "nothing checks though the structure is sound: this is probably the wrong key"
         } else if self.log.is_some() {
             "`seglake log verify` lists all damage"

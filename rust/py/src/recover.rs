@@ -93,7 +93,7 @@ impl Recovered {
     /// True
     #[getter]
     fn nbytes(&self) -> u64 {
-        self.recovered.output.bytes
+        self.recovered.output.summary.bytes
     }
 
     /// How many records it has: all that were sound.
@@ -103,7 +103,7 @@ impl Recovered {
     /// 2
     #[getter]
     fn records(&self) -> u64 {
-        self.recovered.output.records
+        self.recovered.output.summary.records
     }
 
     /// How many bytes of the damaged file are in the new one.

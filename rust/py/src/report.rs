@@ -59,7 +59,7 @@ impl Report {
     /// 'damaged.active'
     #[getter]
     fn path(&self) -> Option<&OsStr> {
-        self.0.path.as_deref().map(Path::as_os_str)
+        self.0.summary.path.as_deref().map(Path::as_os_str)
     }
 
     /// The format's name.
@@ -79,7 +79,7 @@ impl Report {
     /// 'checksum'
     #[getter]
     fn checked(&self) -> &'static str {
-        self.0.checked.as_str()
+        self.0.summary.checked.as_str()
     }
 
     /// How many bytes of the file are accounted for: all of them once it has been read to its end.
@@ -89,7 +89,7 @@ impl Report {
     /// True
     #[getter]
     fn nbytes(&self) -> u64 {
-        self.0.bytes
+        self.0.summary.bytes
     }
 
     /// How many records are sound.
@@ -99,7 +99,7 @@ impl Report {
     /// 2
     #[getter]
     fn records(&self) -> u64 {
-        self.0.records
+        self.0.summary.records
     }
 
     /// How many records have damaged bytes that the file's parity sidecar restores. They are not among the sound ones.
@@ -108,7 +108,7 @@ impl Report {
     /// 0
     #[getter]
     fn repaired_records(&self) -> u64 {
-        self.0.repaired
+        self.0.summary.repaired
     }
 
     /// The least time of a record, in microseconds since 1970-01-01 UTC.
@@ -118,7 +118,7 @@ impl Report {
     /// 1718427600000000
     #[getter]
     fn first_timestamp_us(&self) -> Option<i64> {
-        self.0.first_timestamp
+        self.0.summary.first_timestamp
     }
 
     /// The greatest time of a record, in microseconds since 1970-01-01 UTC.
@@ -128,7 +128,7 @@ impl Report {
     /// 1718434800000000
     #[getter]
     fn last_timestamp_us(&self) -> Option<i64> {
-        self.0.last_timestamp
+        self.0.summary.last_timestamp
     }
 
     /// Bytes and ranges by kind and cause, as Totals.
@@ -144,7 +144,7 @@ impl Report {
             let cause = total.cause.map(|cause| cause.as_str());
             class.call1((total.kind.as_str(), cause, total.bytes, total.ranges))
         };
-        self.0.totals.rows().iter().map(row).collect()
+        self.0.summary.totals.rows().iter().map(row).collect()
     }
 
     /// The first 10,000 damaged ranges, in file order, as Spans.
@@ -155,6 +155,7 @@ impl Report {
     #[getter]
     pub(crate) fn damage<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         self.0
+            .summary
             .damage
             .iter()
             .map(|damaged| span(py, damaged))
@@ -168,7 +169,7 @@ impl Report {
     /// False
     #[getter]
     fn damage_truncated(&self) -> bool {
-        self.0.truncated
+        self.0.summary.truncated
     }
 
     /// Whether nothing checked though the structure is sound to the end: the key is probably not the file's.
@@ -177,7 +178,7 @@ impl Report {
     /// True
     #[getter]
     fn wrong_key(&self) -> bool {
-        self.0.wrong_key()
+        self.0.summary.wrong_key()
     }
 
     /// What the file's parity sidecar says of both, as ParityReport. None where the file was verified without one.
@@ -277,13 +278,14 @@ impl Report {
 
     fn __repr__(&self) -> String {
         let Self(report) = self;
-        let state = match (report.is_sound(), report.wrong_key()) {
+        let state = match (report.is_sound(), report.summary.wrong_key()) {
             (true, _) => "ok",
             (false, true) => "probably the wrong key",
             (false, false) => "damaged",
         };
         // All of them: `damage` holds only the first.
         let damaged = report
+            .summary
             .totals
             .rows()
             .iter()
@@ -291,9 +293,9 @@ impl Report {
         let ranges: u64 = damaged.map(|total| total.ranges).sum();
         format!(
             "Report({}, nbytes={}, records={}, damaged ranges={ranges}, {state})",
-            about(report.path.as_deref(), report.format.name),
-            report.bytes,
-            report.records,
+            about(report.summary.path.as_deref(), report.format.name),
+            report.summary.bytes,
+            report.summary.records,
         )
     }
 }

@@ -203,7 +203,7 @@ pub(crate) fn check_renumbered(
     assert_eq!(bench.files(), ["old"]);
     let recovered = renumber(&bench).unwrap();
     assert_eq!(
-        recovered.output.records,
+        recovered.output.summary.records,
         (messages.len() - damaged.len()) as u64
     );
     let new = fs::read(bench.path("new")).unwrap();

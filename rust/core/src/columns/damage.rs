@@ -81,7 +81,7 @@ pub fn damage(report: &Report) -> Result<RecordBatch> {
         .map(|column| ColumnBuffer::new(column.kind, UuidType::Text))
         .collect();
     let mut diagnoses = report.diagnoses.iter().peekable();
-    for span in &report.damage {
+    for span in &report.summary.damage {
         let mut row = vec![
             int(span.start),
             int(span.end),

@@ -132,7 +132,7 @@ impl WalkBatches {
         limits: Limits,
     ) -> Self {
         report.summary.checked = walk.checked();
-        let path = report.path.as_deref();
+        let path = report.summary.path.as_deref();
         let path = path.map_or_else(String::new, |path| path_text(path.as_os_str()));
         let rows = limits
             .rows
@@ -199,7 +199,7 @@ impl WalkBatches {
         }
         let records = self
             .selection
-            .batch(columns, rows, self.report.path.as_deref());
+            .batch(columns, rows, self.report.summary.path.as_deref());
         let records = records.inspect_err(|_| self.ended = true)?;
         Ok(Some(Batch {
             records,
@@ -269,7 +269,7 @@ impl WalkBatches {
             bytes: most_bytes,
             rows: most_rows,
         } = self.limits;
-        let size = saturating_usize(self.report.size);
+        let size = saturating_usize(self.report.summary.size);
         let a_little_more = |number: usize| number.saturating_add(number / 16);
         let each = (bytes / taken).max(1);
         let expected_rows = a_little_more(most_bytes / each).min(most_rows).min(size);

@@ -72,7 +72,7 @@ const MOST_COVERED: u64 = 256;
 /// let options = Options::default().format(&active::FORMAT).on_damage(OnDamage::Repair);
 /// let mut records = Reader::new(source, options)?.records();
 /// assert_eq!(records.by_ref().count(), 3);
-/// assert_eq!(records.report().repaired, 1);
+/// assert_eq!(records.report().summary.repaired, 1);
 /// # Ok::<(), seglake::Error>(())
 /// ```
 pub struct ProtectedSource {

@@ -48,8 +48,8 @@ pub fn open(path: impl AsRef<Path>) -> Result<Reader> {
 /// # let path = folder.path().join("greetings.active");
 /// # seglake::create(&seglake::format::active::FORMAT, &path)?.close()?;
 /// let report = seglake::verify(&path)?;
-/// println!("{}: {} sound records", report.format.name, report.records);
-/// for range in &report.damage {
+/// println!("{}: {} sound records", report.format.name, report.summary.records);
+/// for range in &report.summary.damage {
 ///     println!("bytes {}..{} are damaged", range.start, range.end);
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -155,7 +155,7 @@ impl Reader {
     /// let mut records = reader.records();
     /// let values: Vec<_> = records.by_ref().map(|record| Ok(record?.value().to_vec())).collect::<seglake::Result<_>>()?;
     /// assert_eq!(values, [b"first", b"third"]);
-    /// assert_eq!(records.report().damage.len(), 1);
+    /// assert_eq!(records.report().summary.damage.len(), 1);
     ///
     /// for range in reader.ledger()? {
     ///     let range = range?;

@@ -317,7 +317,7 @@ fn write(
         drop(rows);
         progress(walk.offset())?;
     }
-    if report.wrong_key() {
+    if report.summary.wrong_key() {
         return Err(Error::Usage(
             "no record was verified although the structure is sound: this is probably the wrong key, and nothing was converted"
                 .to_owned(),

@@ -1,6 +1,5 @@
 //! The report on a file.
 
-use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,8 +15,7 @@ use crate::source::{Source, expected_len, uncompared};
 use crate::spec::Spec;
 use crate::walk::{Options, Walk, sum_up};
 
-/// The report on a file, or on the part of it that was read. Its [`Summary`], whose fields are available on the report
-/// as well, and diagnoses of its damage.
+/// The report on a file, or on the part of it that was read: its [`Summary`], and diagnoses of its damage.
 ///
 /// It can be serialized for another process of the same version.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -26,7 +24,7 @@ pub struct Report {
     /// The format.
     #[serde(with = "format")]
     pub format: &'static Spec,
-    /// Sums, and the first damaged ranges.
+    /// Records, bytes, times and totals, and the first damaged ranges.
     pub summary: Summary,
     /// The diagnoses of the first of them, in the same order. Empty unless [`diagnose`](super::diagnose) was called.
     pub diagnoses: Vec<Diagnosis>,
@@ -83,17 +81,12 @@ impl ParityReport {
     }
 }
 
-impl Deref for Report {
-    type Target = Summary;
-
-    fn deref(&self) -> &Summary {
-        &self.summary
-    }
-}
-
 impl Report {
-    /// The most damaged ranges that a report lists.
-    pub const MAX_DAMAGE: usize = Summary::MAX_DAMAGE;
+    /// Whether no range is damaged.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.summary.is_sound()
+    }
 
     /// An empty report on a file of `size` bytes.
     #[must_use]
@@ -194,7 +187,7 @@ mod tests {
     #[test]
     fn reports_on_parts_name_as_many_ranges_as_one_on_the_whole() {
         let empty = BytesSource::new(Vec::new());
-        let most = Report::MAX_DAMAGE as u64;
+        let most = Summary::MAX_DAMAGE as u64;
         let span = |start, end, cause: Option<Cause>| Span {
             start,
             end,
@@ -225,10 +218,10 @@ mod tests {
                 let [mut report, other] = parts.map(of);
                 report.merge(&other);
                 let whole = of(all.clone());
-                assert_eq!(report.damage, whole.damage);
-                assert_eq!(report.totals, whole.totals);
-                assert_eq!(report.truncated, is_truncated);
-                assert_eq!(whole.truncated, is_truncated);
+                assert_eq!(report.summary.damage, whole.summary.damage);
+                assert_eq!(report.summary.totals, whole.summary.totals);
+                assert_eq!(report.summary.truncated, is_truncated);
+                assert_eq!(whole.summary.truncated, is_truncated);
             }
         }
     }

@@ -102,7 +102,7 @@ pub fn seal(
             .each_record(|record| writer.append_record(&record))?;
         progress(walk.offset())?;
     }
-    if report.wrong_key() {
+    if report.summary.wrong_key() {
         return Err(first_damage(source, &options));
     }
     let key = walk.scan().file_key();

@@ -313,10 +313,10 @@ impl<'a> Threads<'a> {
         let mut report = Report::of(self.format, &**self.source);
         let mut walk = open(self.source.clone(), &self.options, Start::Part(part))?;
         while walk.step()? == Step::More {
-            let before = report.bytes;
+            let before = report.summary.bytes;
             report.add(&*walk);
             self.done
-                .fetch_add(report.bytes - before, Ordering::Relaxed);
+                .fetch_add(report.summary.bytes - before, Ordering::Relaxed);
         }
         report.note(&*walk);
         Ok(report)

@@ -27,7 +27,7 @@ use crate::engine::candidate::{Candidate, Candidates};
 use crate::engine::{Format, Stated};
 use crate::error::Result;
 use crate::format::by_name;
-use crate::ledger::{Cause, Kind, Span};
+use crate::ledger::{Cause, Kind, Span, Summary};
 use crate::record::Checked;
 use crate::setters::setters;
 use crate::source::{Source, data_end};
@@ -84,7 +84,10 @@ pub fn diagnose(
     how: &DiagnoseOptions,
     progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<Vec<Diagnosis>> {
-    let spans: Vec<Span> = report.damage.iter().take(how.ranges).copied().collect();
+    let Summary {
+        records, damage, ..
+    } = &report.summary;
+    let spans: Vec<Span> = damage.iter().take(how.ranges).copied().collect();
     if spans.is_empty() {
         return Ok(Vec::new());
     }
@@ -103,8 +106,8 @@ pub fn diagnose(
         data_end: data_end(&**source, || options.poll())?,
         tried: Budget::new(how.work_bytes),
         undone: Undone {
-            records: report.records,
-            left: report.damage.iter().map(|own| own.start..own.end).collect(),
+            records: *records,
+            left: damage.iter().map(|own| own.start..own.end).collect(),
             changes: Vec::new(),
             is_sound: false,
         },
@@ -145,7 +148,7 @@ pub fn diagnose(
             (None, None) => case.explain(&span, after.is_none(), &mut found)?,
         };
         let ranges = match explanation.reason {
-            _ if whole_file.is_some() => report.damage.clone(),
+            _ if whole_file.is_some() => damage.clone(),
             Reason::Consequence | Reason::Unknown => vec![span],
             _ => case.ranges(&span, &explanation),
         };
@@ -197,7 +200,7 @@ struct Case<'a> {
 impl Case<'_> {
     /// A diagnosis of the whole file: the key, the dialect, another program's file, or a transformation of all of it.
     fn whole_file(&mut self) -> Result<Option<Explanation>> {
-        if self.report.wrong_key() {
+        if self.report.summary.wrong_key() {
             return Ok(Some(Explanation::new(
                 Reason::WrongKey,
                 Certainty::Likely,
@@ -210,7 +213,7 @@ impl Case<'_> {
         if let Some(found) = whole::transformed(self)? {
             return Ok(Some(found));
         }
-        if self.report.records > 0 {
+        if self.report.summary.records > 0 {
             return Ok(None);
         }
         content::other_file(self.source, self.options, self.format)
@@ -263,7 +266,7 @@ impl Case<'_> {
         let beyond = self.stated.filter(|own| own.end > self.source.len());
         let is_cut = span.end == self.source.len() && !self.is_by_index(span);
         if let Some(stated) = beyond.filter(|_| is_cut) {
-            let records = self.report.records;
+            let records = self.report.summary.records;
             return Ok(shift::known_by_index(self.source.len(), stated, records));
         }
         let is_written_whole = !self.format.is_appended_to();
@@ -300,18 +303,15 @@ impl Case<'_> {
         {
             return Ok(found);
         }
-        let is_end = self
-            .report
-            .damage
-            .iter()
-            .all(|other| other.start <= span.start);
+        let all = &self.report.summary.damage;
+        let is_end = all.iter().all(|other| other.start <= span.start);
         if span.kind == Kind::TornTail
             && is_end
             && let Some(found) = self.torn(&excerpt, span)?
         {
             return Ok(found);
         }
-        if self.report.records > 0
+        if self.report.summary.records > 0
             && let Some(found) = sectors::foreign(self.adjacent(span), self.source.len())
         {
             return Ok(found);
@@ -329,7 +329,7 @@ impl Case<'_> {
     /// would remove is an interrupted write.
     fn torn(&self, excerpt: &Excerpt, span: &Span) -> Result<Option<Explanation>> {
         if let Some(unfinished) = self.format.unfinished {
-            let follows = self.report.records > 0;
+            let follows = self.report.summary.records > 0;
             if !(follows && unfinished(&**self.source, self.options, span)?) {
                 return Ok(None);
             }
@@ -354,7 +354,7 @@ impl Case<'_> {
 
     /// The damaged ranges around this one that follow each other without a sound record between them.
     fn adjacent(&self, span: &Span) -> &[Span] {
-        let all = &self.report.damage;
+        let all = &self.report.summary.damage;
         // Less than a unit's alignment is padding.
         let gap = match &self.candidates {
             Some(candidates) => candidates.alignment(),
@@ -397,7 +397,7 @@ impl Case<'_> {
         }
         let mut proposals = places::added(&**self.source, span, is_written_whole)?;
         // A block that is there twice moves all that follows, of which the longest range is not always the first.
-        let mut all = self.report.damage.iter();
+        let mut all = self.report.summary.damage.iter();
         let first = all.find(|own| is_left_of(&self.undone.left, own) && !self.is_by_index(own));
         for own in first.filter(|own| *own != span).into_iter().chain([span]) {
             proposals.extend(places::repeated(&**self.source, own, &mut self.compared)?);
@@ -420,7 +420,7 @@ impl Case<'_> {
             let near = span.start.saturating_sub(places::NEAR_BYTES);
             near < own.end && own.start < span.start.saturating_add(places::NEAR_BYTES)
         };
-        let all = self.report.damage.iter();
+        let all = self.report.summary.damage.iter();
         for own in all.filter(is_near).take(MAX_NEAR) {
             let proven = self.by_proof(own)?.into_iter();
             proposals.extend(proven.filter(|own| own.reason == Reason::MovedSector));
@@ -479,7 +479,7 @@ impl Case<'_> {
     }
 
     fn unexplained(&mut self, span: &Span) -> Result<Explanation> {
-        let evidence = if self.report.checked == Checked::Structure {
+        let evidence = if self.report.summary.checked == Checked::Structure {
             "the file has no checksums that could prove what the bytes were"
         } else if self.budget.is_spent() {
             "the damage is so dense that the search for its cause was ended"

@@ -120,8 +120,9 @@ pub(super) fn concatenated(case: &mut Case<'_>, span: &Span) -> Result<Option<Ex
         let Some(report) = case.try_as(part, format)? else {
             return Ok(None);
         };
-        match report.damage.first() {
-            _ if report.records == 0 => return Ok(None),
+        let found = report.summary;
+        match found.damage.first() {
+            _ if found.records == 0 => return Ok(None),
             None => {}
             // What no entry of its index accounts for may be the next file.
             Some(rest) if rest.cause == Some(Cause::Unreferenced) && end == len => {
@@ -129,8 +130,8 @@ pub(super) fn concatenated(case: &mut Case<'_>, span: &Span) -> Result<Option<Ex
             }
             Some(_) => return Ok(None),
         }
-        records += report.records;
-        names.push(format!("{} ({} records)", format.name, report.records));
+        records += found.records;
+        names.push(format!("{} ({} records)", format.name, found.records));
     }
     if names.len() != seams.len() {
         return Ok(None);
@@ -151,7 +152,7 @@ pub(super) fn concatenated(case: &mut Case<'_>, span: &Span) -> Result<Option<Ex
         false => explanation,
     };
     Ok(Some(Explanation {
-        regained: records.saturating_sub(case.report.records),
+        regained: records.saturating_sub(case.report.summary.records),
         is_sound: true,
         ..explanation.without(at..len)
     }))

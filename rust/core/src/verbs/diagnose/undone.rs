@@ -71,7 +71,7 @@ impl Case<'_> {
             // With zeros in their place, bytes stay lost.
             let is_lost = |(_, fill): &Change| matches!(fill, Fill::Zeros(1..));
             let is_sound = report.is_sound() && !changes.iter().any(is_lost);
-            let worth = (report.records, is_sound);
+            let worth = (report.summary.records, is_sound);
             let most = (self.undone.records, false);
             if worth
                 <= best
@@ -80,12 +80,12 @@ impl Case<'_> {
             {
                 continue;
             }
-            let left = report.damage.iter();
+            let left = report.summary.damage.iter();
             let left = left.map(|own| view.origin(own.start)..view.origin(own.end));
             let left: Vec<_> = left.collect();
             // What is sound as it is stays so.
             let is_old = |own: &Range<u64>| {
-                let mut old = self.report.damage.iter();
+                let mut old = self.report.summary.damage.iter();
                 let mut places = explanation.changes.iter();
                 old.any(|old| old.start <= own.end && own.start <= old.end)
                     || places.any(|(at, _)| at.start <= own.end && own.start <= at.end)
@@ -94,12 +94,12 @@ impl Case<'_> {
                 continue;
             }
             let undone = Undone {
-                records: report.records,
+                records: report.summary.records,
                 left,
                 changes,
                 is_sound,
             };
-            explanation.regained = report.records - self.undone.records;
+            explanation.regained = report.summary.records - self.undone.records;
             explanation.is_sound = is_sound && is_alone;
             if explanation.is_sound {
                 explanation.certainty = Some(Certainty::Proven);
@@ -133,7 +133,7 @@ impl Case<'_> {
                 || is_of_index && self.is_by_index(own)
                 || explanation.reason == Reason::TextConversion
         };
-        let all = self.report.damage.iter();
+        let all = self.report.summary.damage.iter();
         let all = all.filter(|own| *own == of || is_explained(own));
         all.copied().collect()
     }
@@ -167,7 +167,7 @@ pub(super) fn confirm(
     let report = verify(patched, options, |_| Ok(()))?;
     for diagnosis in found {
         let Span { start, end, .. } = diagnosis.span;
-        let mut left = report.damage.iter();
+        let mut left = report.summary.damage.iter();
         let left = left.find(|span| span.start < end && start < span.end);
         match (diagnosis.reason, left) {
             (Reason::FlippedBit, Some(left)) => {
@@ -180,7 +180,7 @@ pub(super) fn confirm(
                 diagnosis.evidence.push_str(all);
                 diagnosis.is_sound = diagnosis.repairs.len() == count;
             }
-            (Reason::Unknown, None) if !report.truncated => {
+            (Reason::Unknown, None) if !report.summary.truncated => {
                 diagnosis.reason = Reason::Consequence;
                 diagnosis.certainty = Some(Certainty::Proven);
                 diagnosis.evidence =

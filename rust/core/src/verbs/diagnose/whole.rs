@@ -62,7 +62,7 @@ const TRANSFORMED: &[Transformed] = &[
 pub(super) fn transformed(case: &mut Case<'_>) -> Result<Option<Explanation>> {
     let len = case.source.len();
     // What a log says that is missing is not the file's.
-    if case.report.damage.iter().any(|own| own.end > len) {
+    if case.report.summary.damage.iter().any(|own| own.end > len) {
         return Ok(None);
     }
     let mut bytes = vec![0; saturating_usize(len.min(MAX_BYTES))];
@@ -77,7 +77,7 @@ pub(super) fn transformed(case: &mut Case<'_>) -> Result<Option<Explanation>> {
     } in TRANSFORMED
     {
         // Any bytes have another order: it is tried only where nothing else is known.
-        if *reason == Reason::ByteOrder && case.report.records > 0 {
+        if *reason == Reason::ByteOrder && case.report.summary.records > 0 {
             continue;
         }
         let Some(undone) = undo(&bytes) else { continue };
@@ -85,9 +85,10 @@ pub(super) fn transformed(case: &mut Case<'_>) -> Result<Option<Explanation>> {
         let Some(report) = case.try_source(undone)? else {
             continue;
         };
-        let regained = report.records.saturating_sub(case.report.records);
+        let (before, records) = (case.report.summary.records, report.summary.records);
+        let regained = records.saturating_sub(before);
         // Some records are sound as they are: undoing it must not cost them.
-        if regained == 0 || case.report.records > 0 && !report.is_sound() {
+        if regained == 0 || before > 0 && !report.is_sound() {
             continue;
         }
         let is_sound = report.is_sound() && len <= MAX_BYTES;
@@ -95,10 +96,7 @@ pub(super) fn transformed(case: &mut Case<'_>) -> Result<Option<Explanation>> {
             true => (Certainty::Proven, "the file is sound"),
             false => (Certainty::Likely, "these are verified"),
         };
-        let evidence = format!(
-            "{evidence}; with that undone {} records, and {rest}",
-            report.records
-        );
+        let evidence = format!("{evidence}; with that undone {records} records, and {rest}");
         return Ok(Some(Explanation {
             regained,
             is_sound,

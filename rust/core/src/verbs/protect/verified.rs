@@ -201,8 +201,9 @@ impl Walking {
             Some(start) if self.format.is_appended_to() => start,
             _ => self.source.len(),
         };
-        let is_damaged = report.damage.first().is_some_and(|span| span.start < end);
-        let is_damaged = is_damaged || report.wrong_key();
+        let found = &report.summary;
+        let is_damaged = found.damage.first().is_some_and(|span| span.start < end);
+        let is_damaged = is_damaged || found.wrong_key();
         let verified = VerifiedFile {
             end,
             start: 0,

@@ -218,8 +218,8 @@ impl Job<'_> {
 
     /// Checks that the new file has all sound records and no others.
     fn compare(&self, report: &Report, output: &Report) -> Result<()> {
-        let is_as_good = output.records == report.records
-            && output.checked == report.checked
+        let is_as_good = output.summary.records == report.summary.records
+            && output.summary.checked == report.summary.checked
             && is_kept_whole(output)
             && damaged_ranges(output) <= damaged_ranges(report);
         if is_as_good {
@@ -227,10 +227,10 @@ impl Job<'_> {
         }
         let action = format!(
             "the new file does not read back as expected, so it was removed: expected {} records by {}, found {} by {}, with {} damaged ranges. Check the disk and recover again",
-            report.records,
-            report.checked.as_str(),
-            output.records,
-            output.checked.as_str(),
+            report.summary.records,
+            report.summary.checked.as_str(),
+            output.summary.records,
+            output.summary.checked.as_str(),
             damaged_ranges(output)
         );
         let error = std::io::ErrorKind::InvalidData.into();
@@ -311,24 +311,24 @@ fn prove(parts: &Parts<'_>, manifest: FileSource, stages: &mut Stages<'_>) -> Re
 
 /// Whether nothing is to be dropped: any damage is in records that are emitted all the same.
 fn is_kept_whole(report: &Report) -> bool {
-    let mut rows = report.totals.rows().iter();
+    let mut rows = report.summary.totals.rows().iter();
     rows.all(|row| row.kind == Kind::Record || row.cause.is_none() && row.kind != Kind::Pending)
 }
 
 fn damaged_ranges(report: &Report) -> u64 {
-    let rows = report.totals.rows().iter();
+    let rows = report.summary.totals.rows().iter();
     let damaged = rows.filter(|row| row.cause.is_some());
     damaged.map(|row| row.ranges).sum()
 }
 
 /// Refuses a file without sound records, with the cause that diagnosing it gives.
 fn refuse_hopeless(source: &Arc<dyn Source>, options: &Options, report: &Report) -> Result<()> {
-    let mut rows = report.totals.rows().iter();
+    let mut rows = report.summary.totals.rows().iter();
     let has_good = rows.any(|row| {
         let is_kept = row.cause.is_none() || row.kind == Kind::Record;
         is_kept && row.kind.is_unit()
     });
-    if report.is_sound() || has_good && !report.wrong_key() {
+    if report.is_sound() || has_good && !report.summary.wrong_key() {
         return Ok(());
     }
     let how = DiagnoseOptions::default().ranges(1);
@@ -346,7 +346,7 @@ fn refuse_hopeless(source: &Arc<dyn Source>, options: &Options, report: &Report)
             format!("{reason} ({}). Nothing was written", found.evidence)
         }
     };
-    let name = name(&report.path);
+    let name = name(&report.summary.path);
     Err(Error::Usage(format!(
         "{name}: no record in it was verified as {}: {why}; `force` recovers it all the same: everything goes to the quarantine",
         report.format.name

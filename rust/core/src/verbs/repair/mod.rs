@@ -104,7 +104,8 @@ impl Repaired {
     #[must_use]
     pub fn is_lossy(&self) -> bool {
         let verified = self.verified.as_ref();
-        let is_left = verified.is_some_and(|report| !report.is_sound() && !report.wrong_key());
+        let is_left =
+            verified.is_some_and(|report| !report.is_sound() && !report.summary.wrong_key());
         is_left || self.report.outcome == Outcome::Lost
     }
 
