@@ -248,7 +248,7 @@ fn a_selection_of_another_format_is_refused() {
     let hits = hits.get(&[uuid(1000).into()]).unwrap();
     let folder = tempfile::tempdir().unwrap();
     SegmentLog::open(&folder, LogOptions::default()).unwrap();
-    let log = LogReader::open(&folder).unwrap();
+    let log = LogReader::open(&folder, Options::default()).unwrap();
     for format in FORMATS {
         let selection = Selection::new(format, &Options::default(), None, UuidType::Fixed).unwrap();
         let limits = Limits::default();

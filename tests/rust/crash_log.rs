@@ -49,7 +49,7 @@ fn write(
 }
 
 fn reader(disk: &Simulated) -> seglake::Result<LogReader> {
-    LogReader::with(folder(), Options::default().disk(disk.disk()))
+    LogReader::open(folder(), Options::default().disk(disk.disk()))
 }
 
 /// The numbers of the records that a reader finds.

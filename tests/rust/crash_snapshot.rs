@@ -38,7 +38,7 @@ fn prepare(disk: &Simulated) {
 }
 
 fn reader(disk: &Simulated, path: &Path) -> seglake::Result<LogReader> {
-    LogReader::with(path, Options::default().disk(disk.disk()))
+    LogReader::open(path, Options::default().disk(disk.disk()))
 }
 
 fn work(disk: &Simulated, _: &mut Acknowledged) -> seglake::Result<()> {

@@ -40,7 +40,12 @@ impl Folder {
     }
 
     fn values(&self) -> Vec<Vec<u8>> {
-        values(LogReader::open(self.log()).unwrap().records().unwrap())
+        values(
+            LogReader::open(self.log(), Options::default())
+                .unwrap()
+                .records()
+                .unwrap(),
+        )
     }
 
     /// Makes the mark one of nothing, as after a loss of its file.
@@ -104,7 +109,7 @@ fn many_records_are_found_as_each_alone() {
     let ours = asked.len();
     // In no order, and some twice.
     let asked: Vec<_> = (0..2 * ours).map(|at| asked[at * 7 % ours]).collect();
-    let reader = LogReader::open(folder.log()).unwrap();
+    let reader = LogReader::open(folder.log(), Options::default()).unwrap();
     let values = |found: Vec<Option<seglake::Record>>| -> Vec<_> {
         let value = |record: &seglake::Record| record.value().to_vec();
         found.iter().map(|own| own.as_ref().map(value)).collect()
@@ -125,7 +130,7 @@ fn what_is_written_is_read_and_found() {
         assert!(uuids.is_sorted_by(|a, b| a < b));
         log.sync().unwrap();
         assert_eq!(folder.values(), numbered(0..5));
-        let reader = LogReader::open(folder.log()).unwrap();
+        let reader = LogReader::open(folder.log(), Options::default()).unwrap();
         for (number, uuid) in uuids.iter().enumerate() {
             let record = reader.get(uuid).unwrap().unwrap();
             assert_eq!(record.value(), value(number));
@@ -153,7 +158,7 @@ fn segments_roll_and_are_sealed_and_read_as_one() {
     assert_eq!(folder.values(), numbered(0..100));
     assert_eq!(folder.files("active").len(), 1);
     assert!(folder.files("sealed").len() > 3);
-    let reader = LogReader::open(folder.log()).unwrap();
+    let reader = LogReader::open(folder.log(), Options::default()).unwrap();
     for (number, uuid) in uuids.iter().enumerate() {
         assert_eq!(reader.get(uuid).unwrap().unwrap().value(), value(number));
     }
@@ -197,7 +202,7 @@ fn many_threads_write_at_once() {
                     let value = format!("{thread} {number}");
                     let uuid = log.write(b"", value.as_bytes()).unwrap();
                     // It is on the disk, and so are those before it.
-                    let reader = LogReader::open(log.path()).unwrap();
+                    let reader = LogReader::open(log.path(), Options::default()).unwrap();
                     assert_eq!(
                         reader.get(&uuid).unwrap().unwrap().value(),
                         value.as_bytes()
@@ -207,7 +212,7 @@ fn many_threads_write_at_once() {
         }
     });
     log.close().unwrap();
-    let reader = LogReader::open(folder.log()).unwrap();
+    let reader = LogReader::open(folder.log(), Options::default()).unwrap();
     let records: Vec<_> = reader.records().unwrap().map(Result::unwrap).collect();
     assert_eq!(records.len(), 400);
     assert!(records.is_sorted_by(|a, b| uuid_of(a) < uuid_of(b)));
@@ -231,7 +236,7 @@ fn a_tail_gives_each_record_once_across_rolls_and_seals() {
     let done = AtomicBool::new(false);
     const RECORDS: usize = 3000;
     std::thread::scope(|scope| {
-        let reader = LogReader::open(folder.log()).unwrap();
+        let reader = LogReader::open(folder.log(), Options::default()).unwrap();
         let tails: Vec<_> = (0..2)
             .map(|_| {
                 let mut tail = reader.tail(TailFrom::Start).unwrap();
@@ -269,7 +274,7 @@ fn a_tail_begins_where_it_is_told() {
     let log = folder.open(quick().segment_bytes(300));
     let uuids = write(&log, 0..40);
     log.sync().unwrap();
-    let reader = LogReader::open(folder.log()).unwrap();
+    let reader = LogReader::open(folder.log(), Options::default()).unwrap();
     for place in [0, 1, 13, 38, 39] {
         let mut tail = reader.tail(TailFrom::After(uuids[place])).unwrap();
         let mut found = Vec::new();
@@ -312,12 +317,16 @@ fn a_folder_of_other_files_is_not_a_log() {
         fs::write(folder.path().join(hidden), "").unwrap();
     }
     assert_eq!(
-        LogReader::open(&folder).unwrap().records().unwrap().count(),
+        LogReader::open(&folder, Options::default())
+            .unwrap()
+            .records()
+            .unwrap()
+            .count(),
         0
     );
     fs::write(folder.path().join("notes.txt"), "").unwrap();
     for opened in [
-        LogReader::open(&folder).map(drop),
+        LogReader::open(&folder, Options::default()).map(drop),
         SegmentLog::open(&folder, LogOptions::default()).map(drop),
     ] {
         let refused = opened.unwrap_err();
@@ -333,7 +342,11 @@ fn a_folder_of_other_files_is_not_a_log() {
     let log = SegmentLog::open(&folder, LogOptions::default()).unwrap();
     fs::write(folder.path().join("notes.txt"), "").unwrap();
     assert_eq!(
-        LogReader::open(&folder).unwrap().records().unwrap().count(),
+        LogReader::open(&folder, Options::default())
+            .unwrap()
+            .records()
+            .unwrap()
+            .count(),
         0
     );
     log.close().unwrap();
@@ -351,7 +364,10 @@ fn a_torn_tail_is_removed_and_kept_aside() {
         panic!()
     };
     let end = {
-        let mark = LogReader::open(folder.log()).unwrap().synced().unwrap();
+        let mark = LogReader::open(folder.log(), Options::default())
+            .unwrap()
+            .synced()
+            .unwrap();
         usize::try_from(mark.unwrap().offset).unwrap()
     };
     let mut bytes = fs::read(active).unwrap();
@@ -436,14 +452,14 @@ fn damage_in_front_of_the_mark_freezes_the_segment() {
         write(&log, 6..8);
         log.close().unwrap();
         assert_eq!(folder.files("active").len(), 2);
-        let strict = LogReader::open(folder.log()).unwrap();
+        let strict = LogReader::open(folder.log(), Options::default()).unwrap();
         let mut records = strict.records().unwrap();
         for number in 0..damaged {
             assert_eq!(records.next().unwrap().unwrap().value(), value(number));
         }
         assert!(matches!(records.next(), Some(Err(Error::Damage(_)))));
         assert!(records.next().is_none());
-        let lenient = LogReader::with(folder.log(), Options::default().strict(false)).unwrap();
+        let lenient = LogReader::open(folder.log(), Options::default().strict(false)).unwrap();
         let mut expected = numbered(0..8);
         expected.remove(damaged);
         assert_eq!(values(lenient.records().unwrap()), expected);
@@ -477,7 +493,7 @@ fn records_missing_in_front_of_the_mark_are_an_error() {
         change(&mut bytes, place + value.len() + 8); // behind the checksum of the third record
         fs::write(active, bytes).unwrap();
         let read = |folder: &Folder| -> Vec<_> {
-            LogReader::open(folder.log())
+            LogReader::open(folder.log(), Options::default())
                 .unwrap()
                 .records()
                 .unwrap()
@@ -549,7 +565,7 @@ fn another_key_changes_nothing() {
     }
     let log = folder.open(LogOptions::default().key(key));
     write(&log, 3..4);
-    let reader = LogReader::with(folder.log(), Options::default().keys(vec![key])).unwrap();
+    let reader = LogReader::open(folder.log(), Options::default().keys(vec![key])).unwrap();
     assert_eq!(values(reader.records().unwrap()), numbered(0..4));
 }
 
@@ -585,7 +601,7 @@ fn a_damaged_mark_and_a_torn_record_are_not_taken_for_another_key() {
         let before = fs::read(&folder.files("active")[0]).unwrap();
         let refused = [
             SegmentLog::open(folder.log(), LogOptions::default()).unwrap_err(),
-            LogReader::open(folder.log()).unwrap_err(),
+            LogReader::open(folder.log(), Options::default()).unwrap_err(),
         ];
         for error in refused {
             assert!(
@@ -639,7 +655,7 @@ fn other_segments_tell_the_key_where_the_mark_is_damaged() {
     let first = bytes.windows(5).position(|own| own == b"value").unwrap();
     bytes[first] ^= 1;
     fs::write(sealed, bytes).unwrap();
-    LogReader::open(folder.log()).unwrap();
+    LogReader::open(folder.log(), Options::default()).unwrap();
 }
 
 /// A UUID of so many seconds after 2024-01-01.
@@ -658,7 +674,7 @@ fn a_segment_ends_when_its_records_are_of_that_age() {
     let write_at = |log: &SegmentLog, minute: u64| {
         log.write_as(Some(at_second(60 * minute)), b"type", b"")
             .unwrap();
-        LogReader::open(folder.log())
+        LogReader::open(folder.log(), Options::default())
             .unwrap()
             .segments()
             .unwrap()
@@ -677,7 +693,7 @@ fn a_segment_ends_when_its_records_are_of_that_age() {
     let log = folder.open(options());
     log.write(b"type", b"").unwrap();
     assert_eq!(
-        LogReader::open(folder.log())
+        LogReader::open(folder.log(), Options::default())
             .unwrap()
             .segments()
             .unwrap()
@@ -760,7 +776,7 @@ fn missing_segments_are_named() {
         (sealed.len() - 1, "a segment is missing"),
     ] {
         fs::rename(&sealed[place], &moved).unwrap();
-        let opened = LogReader::open(folder.log());
+        let opened = LogReader::open(folder.log(), Options::default());
         if place == 0 {
             opened.unwrap(); // as retention leaves it
         } else {
@@ -775,7 +791,9 @@ fn missing_segments_are_named() {
     }
     let active = folder.files("active");
     fs::rename(&active[0], &moved).unwrap();
-    let error = LogReader::open(folder.log()).unwrap_err().to_string();
+    let error = LogReader::open(folder.log(), Options::default())
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("newest segments are missing"), "{error}");
     let error = SegmentLog::open(folder.log(), quick())
         .unwrap_err()
@@ -801,7 +819,7 @@ fn retention_removes_the_oldest_sealed_segments() {
     assert!(sizes <= 5000 && sizes > 3000, "{sizes}");
     let values = folder.values();
     assert_eq!(values, numbered(500 - values.len()..500));
-    let reader = LogReader::open(folder.log()).unwrap();
+    let reader = LogReader::open(folder.log(), Options::default()).unwrap();
     assert!(reader.get(&uuids[0]).unwrap().is_none());
     let log = folder.open(quick());
     let removed = log
@@ -843,7 +861,7 @@ fn a_tail_goes_on_after_the_mark_was_lost() {
         let log = folder.open(quick().durability(Durability::Fsync));
         write(&log, 0..3);
         log.close().unwrap();
-        let reader = LogReader::open(folder.log()).unwrap();
+        let reader = LogReader::open(folder.log(), Options::default()).unwrap();
         let mut tail = reader.tail(TailFrom::Start).unwrap();
         assert_eq!(std::iter::from_fn(|| tail.poll().unwrap()).count(), 3);
         folder.lose_mark();
@@ -864,7 +882,7 @@ fn a_tail_whose_segment_is_removed_says_so() {
     log.wait_sealed().unwrap();
     write(&log, 4..5);
     log.sync().unwrap();
-    let reader = LogReader::open(folder.log()).unwrap();
+    let reader = LogReader::open(folder.log(), Options::default()).unwrap();
     let mut tail = reader.tail(TailFrom::Start).unwrap();
     assert!(tail.poll().unwrap().is_some());
     log.retain(&Retention::default().age(Duration::ZERO))
@@ -896,7 +914,7 @@ fn what_cannot_be_written_is_refused_and_begins_nothing() {
         )
         .is_err()
     );
-    assert!(LogReader::open(folder.0.path().join("y")).is_err());
+    assert!(LogReader::open(folder.0.path().join("y"), Options::default()).is_err());
 }
 
 #[test]
@@ -935,7 +953,7 @@ fn marks_lie_in_two_slots() {
     for slot in MARK_SLOTS {
         assert!(bytes[slot..].starts_with(b"SEGLMARK"));
     }
-    let reader = LogReader::open(folder.log()).unwrap();
+    let reader = LogReader::open(folder.log(), Options::default()).unwrap();
     let [segment] = &reader.segments().unwrap()[..] else {
         panic!()
     };
@@ -995,7 +1013,7 @@ fn a_complete_segment_that_lost_records_is_not_sealed() {
         assert_eq!(log.frozen().len(), 1, "{records}");
         assert!(active.exists());
         drop(log);
-        let reader = LogReader::open(folder.log()).unwrap();
+        let reader = LogReader::open(folder.log(), Options::default()).unwrap();
         let read: Vec<_> = reader.records().unwrap().collect();
         assert!(
             matches!(read.last(), Some(Err(Error::Damage(_)))),
@@ -1014,7 +1032,7 @@ fn a_reader_under_another_key_is_refused() {
             log.roll().unwrap();
             log.wait_sealed().unwrap();
         }
-        let refused = LogReader::open(folder.log()).unwrap_err();
+        let refused = LogReader::open(folder.log(), Options::default()).unwrap_err();
         assert!(
             matches!(&refused, Error::Damage(damage) if damage.wrong_key),
             "{refused}"
@@ -1044,7 +1062,7 @@ fn a_tail_reads_on_where_it_failed() {
         log.roll().unwrap();
     }
     log.wait_sealed().unwrap();
-    let mut tail = LogReader::open(folder.log())
+    let mut tail = LogReader::open(folder.log(), Options::default())
         .unwrap()
         .tail(TailFrom::Start)
         .unwrap();
@@ -1067,7 +1085,7 @@ fn a_tail_reads_what_it_has_open_when_that_is_removed() {
     let log = folder.open(quick());
     write(&log, 0..1);
     log.sync().unwrap();
-    let mut tail = LogReader::open(folder.log())
+    let mut tail = LogReader::open(folder.log(), Options::default())
         .unwrap()
         .tail(TailFrom::Start)
         .unwrap();
@@ -1106,7 +1124,7 @@ fn closing_beside_writers_acknowledges_only_what_is_there() {
             let writers = writers.into_iter().flat_map(|own| own.join().unwrap());
             writers.collect::<std::collections::BTreeSet<_>>()
         });
-        let reader = LogReader::open(folder.log()).unwrap();
+        let reader = LogReader::open(folder.log(), Options::default()).unwrap();
         let found = reader
             .records()
             .unwrap()
@@ -1139,7 +1157,10 @@ fn retention_lists_the_folder_once() {
             (0, if number == 0 { 2 } else { 1 })
         );
     }
-    let segments = LogReader::open(folder.log()).unwrap().segments().unwrap();
+    let segments = LogReader::open(folder.log(), Options::default())
+        .unwrap()
+        .segments()
+        .unwrap();
     let beside = |suffix| format!("{}.{suffix}", segments[0].path.display());
     fs::write(beside("par"), b"another's").unwrap();
     fs::write(beside("damaged"), b"another's").unwrap();
@@ -1157,7 +1178,7 @@ fn a_look_up_lists_the_folder_once() {
     let log = folder.open(LogOptions::default().segment_bytes(300));
     let mut uuids = write(&log, 0..20);
     log.wait_sealed().unwrap();
-    let reader = LogReader::open(folder.log()).unwrap();
+    let reader = LogReader::open(folder.log(), Options::default()).unwrap();
     let opened = |uuid: &Uuid| {
         let (found, operations) = inject(None, || reader.get(uuid).unwrap());
         let opens = operations.iter().filter(|own| **own == Operation::Open);

@@ -129,7 +129,7 @@ fn ranges(folder: &Path, strict: bool) -> (usize, Vec<Span>, Result<()>) {
 }
 
 fn uuids(folder: &Path) -> Vec<Uuid> {
-    let reader = LogReader::open(folder).unwrap();
+    let reader = LogReader::open(folder, Options::default()).unwrap();
     let (mut tail, mut uuids) = (reader.tail(TailFrom::Start).unwrap(), Vec::new());
     while tail.poll().unwrap().is_some() {
         uuids.push(tail.last().unwrap());
@@ -148,7 +148,7 @@ fn a_cut_is_one_damage_with_one_cause_for_all_who_read() {
         for (loss, left, at, found) in losses(&content[..RECORDS * RECORD]) {
             let about = format!("{said:?}, {loss}");
             fs::write(&path, &left).unwrap();
-            let reader = LogReader::open(folder).unwrap();
+            let reader = LogReader::open(folder, Options::default()).unwrap();
             let whole = at / RECORD;
             let mut tail = reader.tail(TailFrom::Start).unwrap();
             let (read, error) = drain(reader.records().unwrap());
@@ -270,7 +270,7 @@ fn damage_in_front_of_the_bound_keeps_its_own_cause() {
         content[RECORD + 25] ^= 1;
         content[RECORD + 18] ^= 0x40;
         fs::write(&path, &content).unwrap();
-        let reader = LogReader::open(folder).unwrap();
+        let reader = LogReader::open(folder, Options::default()).unwrap();
         let damage = first_damage(drain(reader.records().unwrap()).1, "a wrong length");
         assert_eq!(
             (damage.finding.cause(), damage.offset),
@@ -298,7 +298,7 @@ fn the_last_record_up_to_the_bound_is_the_one_that_was_there() {
         let key = seglake::checksum::Key::DEFAULT;
         seglake::format::active::encode(&mut content, &key, &other, b"t", b"999").unwrap();
         fs::write(&path, &content).unwrap();
-        let reader = LogReader::open(folder).unwrap();
+        let reader = LogReader::open(folder, Options::default()).unwrap();
         let (found, error) = drain(reader.records().unwrap());
         let damage = first_damage(error, "another last record");
         let at = ((RECORDS - 1) * RECORD) as u64;
@@ -358,7 +358,7 @@ fn a_complete_segment_of_which_nothing_is_said_has_a_record() {
         fs::remove_file(folder.join(format!("_{stem}.end"))).unwrap();
         let content = fs::read(&path).unwrap();
         fs::write(&path, &content[..left]).unwrap();
-        let reader = LogReader::open(folder).unwrap();
+        let reader = LogReader::open(folder, Options::default()).unwrap();
         let (found, error) = drain(reader.records().unwrap());
         let (_, spans, scan_error) = ranges(folder, true);
         if left == RECORD {
@@ -413,7 +413,7 @@ fn after_the_bound_damage_is_unproven_or_damage() {
         assert!(totals.contains(&(Kind::Unused, 30)), "{said:?}: {totals:?}");
         assert_eq!(report.is_sound(), !is_damage);
         assert_eq!(report.summary.bytes, content.len() as u64);
-        let reader = LogReader::open(folder).unwrap();
+        let reader = LogReader::open(folder, Options::default()).unwrap();
         let (found, error) = drain(reader.records().unwrap());
         assert_eq!(error.is_err(), is_damage, "{said:?}: {error:?}");
         assert_eq!(found, if is_damage { RECORDS } else { RECORDS + 2 });

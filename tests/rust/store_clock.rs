@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use seglake::Error;
+use seglake::format::Options;
 use seglake::store::{LogOptions, LogReader, NewRecord, Retention, SegmentLog};
 use seglake::uuid6::Generator;
 use uuid::Uuid;
@@ -34,7 +35,7 @@ fn a_time_far_ahead_is_refused() {
     log.write_as(Some(ahead(DAY / 2)), b"type", b"2").unwrap();
     assert!(log.clock_ahead().is_some_and(|ahead| ahead > DAY / 3));
     log.close().unwrap();
-    let reader = LogReader::open(folder.path()).unwrap();
+    let reader = LogReader::open(folder.path(), Options::default()).unwrap();
     assert!(
         reader
             .clock_ahead()

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use seglake::format::Value;
+use seglake::format::{Options, Value};
 use seglake::store::{LogOptions, LogReader, Recovery, SegmentLog, TailFrom};
 use seglake::{Error, Record, Result};
 use uuid::Uuid;
@@ -57,12 +57,15 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
 
 /// The values that are read, and the error that follows.
 fn read(folder: &Path) -> (Vec<Vec<u8>>, Option<Error>) {
-    let records = LogReader::open(folder).unwrap().records().unwrap();
+    let records = LogReader::open(folder, Options::default())
+        .unwrap()
+        .records()
+        .unwrap();
     parted(records)
 }
 
 fn followed(folder: &Path) -> (Vec<Vec<u8>>, Option<Error>) {
-    let mut tail = LogReader::open(folder)
+    let mut tail = LogReader::open(folder, Options::default())
         .unwrap()
         .tail(TailFrom::Start)
         .unwrap();
@@ -81,7 +84,10 @@ fn parted(records: impl Iterator<Item = Result<Record>>) -> (Vec<Vec<u8>>, Optio
 }
 
 fn uuids(folder: &Path) -> Vec<Uuid> {
-    let records = LogReader::open(folder).unwrap().records().unwrap();
+    let records = LogReader::open(folder, Options::default())
+        .unwrap()
+        .records()
+        .unwrap();
     let uuid = |record: Result<Record>| match record.unwrap().field("uuid") {
         Some(Value::Uuid(uuid)) => Uuid::from_bytes(uuid),
         other => panic!("{other:?}"),
@@ -157,7 +163,7 @@ fn records_missing_of_a_complete_segment_are_an_error_wherever_it_is_cut() {
                 assert_eq!(damage.offset, end_of(records) as u64, "{about}");
                 assert_eq!(damage.path.as_ref(), Some(&active), "{about}");
             }
-            let reader = LogReader::open(folder).unwrap();
+            let reader = LogReader::open(folder, Options::default()).unwrap();
             for (number, uuid) in uuids.iter().enumerate() {
                 let found = reader.get(uuid);
                 if (records..FIRST).contains(&number) {
@@ -226,7 +232,7 @@ fn a_segment_that_ended_is_not_written_on_after_a_restart() {
     let first = Uuid::from_bytes(first);
     let next = folder.join(format!("00000000000000000002-{first}.active"));
     fs::write(&next, b"").unwrap();
-    let mut tail = LogReader::open(folder)
+    let mut tail = LogReader::open(folder, Options::default())
         .unwrap()
         .tail(TailFrom::Start)
         .unwrap();

@@ -28,7 +28,10 @@ fn two_segments(folder: &Path) {
 }
 
 fn values(folder: &Path) -> Vec<Vec<u8>> {
-    let records = LogReader::open(folder).unwrap().records().unwrap();
+    let records = LogReader::open(folder, Options::default())
+        .unwrap()
+        .records()
+        .unwrap();
     records
         .map(|record| record.unwrap().value().to_vec())
         .collect()
@@ -39,7 +42,10 @@ fn only_what_a_dead_writer_left_is_removed() {
     const RANDOM: &str = "0123456789abcdef";
     let folder = tempfile::tempdir().unwrap();
     two_segments(folder.path());
-    let segments = LogReader::open(folder.path()).unwrap().segments().unwrap();
+    let segments = LogReader::open(folder.path(), Options::default())
+        .unwrap()
+        .segments()
+        .unwrap();
     let id = segments[0].id;
     let left = [
         format!(".{id}.sealed.{RANDOM}.tmp"),
@@ -117,7 +123,7 @@ fn a_mark_of_any_length_is_read_as_far_as_it_goes() {
         // The offset of each whole slot's mark.
         let offset = |end: usize| u64::from_be_bytes(mark[end - 32..end - 24].try_into().unwrap());
         let synced = whole.map(offset).max().unwrap_or(0);
-        let reader = LogReader::open(folder).unwrap();
+        let reader = LogReader::open(folder, Options::default()).unwrap();
         let found = reader.synced().unwrap().map_or(0, |synced| synced.offset);
         assert_eq!(found, synced, "{len}");
         // Records after it are kept.
@@ -142,7 +148,7 @@ fn a_mark_under_another_key_is_kept_where_there_is_no_segment() {
     let before = fs::read(folder.join("_mark")).unwrap();
     let refused = [
         open(folder).unwrap_err(),
-        LogReader::open(folder).unwrap_err(),
+        LogReader::open(folder, Options::default()).unwrap_err(),
     ];
     for error in refused {
         assert!(
@@ -157,7 +163,7 @@ fn a_mark_under_another_key_is_kept_where_there_is_no_segment() {
     }
     assert_eq!(fs::read(folder.join("_mark")).unwrap(), before);
     let keys = Options::default().keys(vec![Key::new(&[1; 32])]);
-    LogReader::with(folder, keys).unwrap();
+    LogReader::open(folder, keys).unwrap();
     SegmentLog::open(folder, key()).unwrap();
     fs::remove_file(folder.join("_mark")).unwrap();
     open(folder).unwrap();
@@ -170,7 +176,7 @@ fn a_log_whose_first_mark_was_cut_short_is_begun_again() {
     let mut mark = [0; 8192];
     mark[..SLOT_BYTES].fill(0xa5);
     fs::write(folder.path().join("_mark"), mark).unwrap();
-    LogReader::open(folder.path()).unwrap();
+    LogReader::open(folder.path(), Options::default()).unwrap();
     let log = open(folder.path()).unwrap();
     log.write(b"type", b"value 0").unwrap();
     assert_eq!(values(folder.path()).len(), 1);
@@ -183,7 +189,7 @@ fn a_reader_looks_at_the_mark_once() {
     let log = SegmentLog::open(path, LogOptions::default().disk(disk.disk())).unwrap();
     log.write(b"type", b"value 0").unwrap();
     let before = disk.reads();
-    let reader = LogReader::with(path, Options::default().disk(disk.disk())).unwrap();
+    let reader = LogReader::open(path, Options::default().disk(disk.disk())).unwrap();
     let opened = disk.reads();
     reader.segments().unwrap();
     assert_eq!(opened - before, disk.reads() - opened);
@@ -207,7 +213,7 @@ fn a_missing_record_is_looked_for_once() {
         log.close().unwrap();
         drop(log);
         let options = Options::default().disk(disk.disk()).window_bytes(16 << 10);
-        let reader = LogReader::with(path, options).unwrap();
+        let reader = LogReader::open(path, options).unwrap();
         let missing = Uuid::from_u128(last.as_u128() - 1);
         let reads = [last, missing].map(|uuid| {
             let before = disk.reads();
@@ -259,7 +265,7 @@ fn what_is_not_a_file_is_refused_by_name() {
             put(&folder.join(name));
             let mut refused = vec![open(folder).unwrap_err()];
             if name == "_mark" {
-                refused.push(LogReader::open(folder).unwrap_err());
+                refused.push(LogReader::open(folder, Options::default()).unwrap_err());
             }
             for error in refused {
                 let text = error.to_string();
@@ -399,7 +405,7 @@ fn a_segment_that_a_listing_missed_is_found() {
     many_segments(&disk).close().unwrap();
     for sequence in [1, 20, 39, 40] {
         let options = || Options::default().disk(disk.disk());
-        let reader = LogReader::with("/data/log", options()).unwrap();
+        let reader = LogReader::open("/data/log", options()).unwrap();
         disk.miss_once(&format!("{sequence:020}-"));
         assert_eq!(reader.records().unwrap().count(), 40, "{sequence}");
     }
@@ -418,7 +424,7 @@ fn a_segment_under_the_name_of_another_is_refused() {
             log.roll().unwrap();
         }
         log.close().unwrap();
-        let reader = LogReader::open(&path).unwrap();
+        let reader = LogReader::open(&path, Options::default()).unwrap();
         let segments = reader.segments().unwrap();
         let [first, second] = [0, 1].map(|place: usize| segments[place].path.clone());
         let kept = fs::read(&first).unwrap();
@@ -442,7 +448,7 @@ fn a_segment_under_the_name_of_another_is_refused() {
         fs::write(&first, &damaged).unwrap();
         let error = reader.records().unwrap().find_map(Result::err).unwrap();
         assert!(matches!(error, Error::Damage(_)), "{error}");
-        let lenient = LogReader::with(&path, Options::default().strict(false)).unwrap();
+        let lenient = LogReader::open(&path, Options::default().strict(false)).unwrap();
         let read: Vec<_> = lenient.records().unwrap().map(Result::unwrap).collect();
         assert!(read.len() >= 2, "{}", read.len());
         fs::write(&first, &kept).unwrap();

@@ -39,7 +39,7 @@ fn segments(path: &Path) -> Vec<PathBuf> {
 
 fn follow(path: &Path, strict: bool) -> Tail {
     let options = Options::default().strict(strict);
-    let reader = LogReader::with(path, options).unwrap();
+    let reader = LogReader::open(path, options).unwrap();
     reader.tail(TailFrom::Start).unwrap()
 }
 
@@ -152,7 +152,7 @@ fn a_segment_that_is_missing_or_another_is_named_or_passed_over() {
             assert!(refused.to_string().contains(words), "{refused}");
         }
         // Likewise those who read all of it.
-        let reader = LogReader::with(&path, Options::default().strict(false)).unwrap();
+        let reader = LogReader::open(&path, Options::default().strict(false)).unwrap();
         assert_eq!(reader.records().unwrap().count(), 3);
         let told = reader.take_skipped();
         assert_eq!(told.len(), 1);

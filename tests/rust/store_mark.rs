@@ -38,7 +38,7 @@ fn count(reader: &LogReader) -> seglake::Result<u64> {
 
 /// Reads a log with each bit of its mark flipped in turn, and with each slot's page lost.
 fn lose_each_slot(folder: &Path, records: u64) {
-    let reader = LogReader::open(folder).unwrap();
+    let reader = LogReader::open(folder, Options::default()).unwrap();
     assert_eq!(count(&reader).unwrap(), records);
     let path = folder.join("_mark");
     let whole = fs::read(&path).unwrap();
@@ -93,7 +93,7 @@ fn either_slot_of_a_snapshot_says_all_records() {
     let log = SegmentLog::open(own.path().join("log"), options()).unwrap();
     write(&log, 0..3).unwrap();
     let copy = own.path().join("copy");
-    let reader = LogReader::open(log.path()).unwrap();
+    let reader = LogReader::open(log.path(), Options::default()).unwrap();
     reader.snapshot(&copy).unwrap();
     lose_each_slot(&copy, 3);
 }
@@ -114,7 +114,7 @@ fn a_log_that_was_closed_with_one_slot_behind_is_read_and_written() {
     let later = later.unwrap();
     mark[later..later + SLOT_BYTES].copy_from_slice(&before[later..later + SLOT_BYTES]);
     fs::write(folder.join("_mark"), &mark).unwrap();
-    let reader = LogReader::open(&folder).unwrap();
+    let reader = LogReader::open(&folder, Options::default()).unwrap();
     assert_eq!(count(&reader).unwrap(), 2);
     let log = SegmentLog::open(&folder, options()).unwrap();
     assert!(log.recovered().is_empty());
@@ -153,7 +153,7 @@ fn work(disk: &Simulated, acknowledged: &mut Acknowledged) -> seglake::Result<()
 fn seen(disk: &Simulated) -> Result<u64, String> {
     let said = |error: seglake::Error| error.to_string();
     let options = Options::default().disk(disk.disk());
-    let reader = LogReader::with(folder(), options).map_err(said)?;
+    let reader = LogReader::open(folder(), options).map_err(said)?;
     count(&reader).map_err(said)
 }
 
@@ -233,7 +233,7 @@ fn what_is_after_the_mark_is_said_unless_there_is_a_writer() {
     let log = SegmentLog::open(&folder, options().seal(false)).unwrap();
     write(&log, 5..9).unwrap();
     log.close().unwrap();
-    let reader = LogReader::open(&folder).unwrap();
+    let reader = LogReader::open(&folder, Options::default()).unwrap();
     assert_eq!(reader.unread().unwrap(), None);
     let whole = fs::read(&mark).unwrap();
     let read = |bytes: Option<&[u8]>| {

@@ -229,7 +229,10 @@ fn a_snapshot_takes_them_along() {
     write(&log, 2);
     log.wait_sealed().unwrap();
     fs::remove_file(&files(&path, ".par")[0]).unwrap();
-    LogReader::open(&path).unwrap().snapshot(&taken).unwrap();
+    LogReader::open(&path, Options::default())
+        .unwrap()
+        .snapshot(&taken)
+        .unwrap();
     let (own, its) = (files(&path, ".par"), files(&taken, ".par"));
     assert_eq!((own.len(), its.len()), (1, 1));
     assert_eq!(own[0].file_name(), its[0].file_name());
@@ -244,9 +247,18 @@ fn a_snapshot_keeps_its_bytes_when_the_segment_is_repaired() {
     let log = SegmentLog::open(&path, options()).unwrap();
     write(&log, 2);
     log.wait_sealed().unwrap();
-    let records = || LogReader::open(&path).unwrap().records().unwrap().count();
+    let records = || {
+        LogReader::open(&path, Options::default())
+            .unwrap()
+            .records()
+            .unwrap()
+            .count()
+    };
     let before = records();
-    LogReader::open(&path).unwrap().snapshot(&taken).unwrap();
+    LogReader::open(&path, Options::default())
+        .unwrap()
+        .snapshot(&taken)
+        .unwrap();
     let sealed = files(&path, ".sealed").remove(0);
     let others = [sealed.clone(), of(&sealed)].map(|own| taken.join(own.file_name().unwrap()));
     let sound = fs::read(&sealed).unwrap();
@@ -319,7 +331,7 @@ fn check(aftermath: &Aftermath<'_>, bare: &Cell<usize>) -> Checked {
 
 /// Whether a reader finds as many records as were acknowledged.
 fn has_acknowledged(disk: &Simulated, aftermath: &Aftermath<'_>) -> Result<(), String> {
-    let reader = LogReader::with(folder(), Options::default().disk(disk.disk()));
+    let reader = LogReader::open(folder(), Options::default().disk(disk.disk()));
     let found = reader.and_then(|log| Ok(log.records()?.count() as u64));
     match found {
         Ok(found) if found >= aftermath.acknowledged.records => Ok(()),
@@ -354,7 +366,7 @@ fn protect(file: &Path) {
 }
 
 fn synced_offset(path: &Path) -> u64 {
-    LogReader::open(path)
+    LogReader::open(path, Options::default())
         .unwrap()
         .synced()
         .unwrap()
@@ -396,7 +408,10 @@ fn what_the_sidecar_covers_is_never_cut() {
         let repairing = RepairOptions::default();
         verbs::repair(&active, &Options::default(), &repairing, |_| Ok(())).unwrap();
         assert_eq!(fs::read(&active).unwrap(), sound);
-        let records = LogReader::open(&path).unwrap().records().unwrap();
+        let records = LogReader::open(&path, Options::default())
+            .unwrap()
+            .records()
+            .unwrap();
         assert_eq!(records.map(Result::unwrap).count(), 3);
     }
 }
@@ -414,7 +429,10 @@ fn retention_and_opening_remove_sidecars_of_active_segments_that_are_gone() {
     let kept = fs::read(&active[0]).unwrap();
     // A snapshot goes without that of the segment that is being written, which may cover more of it by then.
     let taken = folder.path().join("taken");
-    LogReader::open(&path).unwrap().snapshot(&taken).unwrap();
+    LogReader::open(&path, Options::default())
+        .unwrap()
+        .snapshot(&taken)
+        .unwrap();
     assert_eq!(files(&taken, ".active.par").len(), 2);
     let log = SegmentLog::open(&path, options()).unwrap();
     log.wait_sealed().unwrap();

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use seglake::Error;
+use seglake::format::Options;
 use seglake::store::{LogOptions, LogReader, Retention, SegmentKind, SegmentLog};
 
 fn value(number: usize) -> Vec<u8> {
@@ -12,7 +13,10 @@ fn value(number: usize) -> Vec<u8> {
 }
 
 fn values(folder: &Path) -> Vec<Vec<u8>> {
-    let records = LogReader::open(folder).unwrap().records().unwrap();
+    let records = LogReader::open(folder, Options::default())
+        .unwrap()
+        .records()
+        .unwrap();
     records
         .map(|record| record.unwrap().value().to_vec())
         .collect()
@@ -38,7 +42,10 @@ fn names(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn snapshot(log: &Path, to: &Path) {
-    LogReader::open(log).unwrap().snapshot(to).unwrap();
+    LogReader::open(log, Options::default())
+        .unwrap()
+        .snapshot(to)
+        .unwrap();
 }
 
 #[test]
@@ -89,7 +96,11 @@ fn sealed_segments_are_linked_and_the_newest_is_copied() {
     log.wait_sealed().unwrap();
     write(&log, 3..4);
     snapshot(&path, &taken);
-    for segment in LogReader::open(&taken).unwrap().segments().unwrap() {
+    for segment in LogReader::open(&taken, Options::default())
+        .unwrap()
+        .segments()
+        .unwrap()
+    {
         let own = fs::metadata(&segment.path).unwrap();
         let its = fs::metadata(path.join(segment.path.file_name().unwrap())).unwrap();
         let is_linked = own.ino() == its.ino();
@@ -110,7 +121,11 @@ fn a_sealed_segment_that_is_a_link_is_copied() {
     write(&log, 0..3);
     log.roll().unwrap();
     log.close().unwrap();
-    let [segment] = &LogReader::open(&path).unwrap().segments().unwrap()[..] else {
+    let [segment] = &LogReader::open(&path, Options::default())
+        .unwrap()
+        .segments()
+        .unwrap()[..]
+    else {
         panic!()
     };
     fs::rename(&segment.path, folder.path().join("elsewhere")).unwrap();
@@ -132,7 +147,10 @@ fn a_pipe_is_refused() {
     log.roll().unwrap();
     write(&log, 3..5);
     log.close().unwrap();
-    let segments = LogReader::open(&path).unwrap().segments().unwrap();
+    let segments = LogReader::open(&path, Options::default())
+        .unwrap()
+        .segments()
+        .unwrap();
     let name = segments[0].path.file_stem().unwrap().to_str().unwrap();
     for name in [
         format!("{name}.active"),
@@ -143,7 +161,7 @@ fn a_pipe_is_refused() {
         let is_there = fs::rename(&pipe, &kept).is_ok();
         let made = std::process::Command::new("mkfifo").arg(&pipe).status();
         assert!(made.unwrap().success());
-        let reader = LogReader::open(&path).unwrap();
+        let reader = LogReader::open(&path, Options::default()).unwrap();
         let refused = reader.snapshot(folder.path().join("taken")).unwrap_err();
         let refused = refused.to_string();
         assert!(
@@ -172,7 +190,11 @@ fn complete_and_frozen_segments_are_taken_along() {
     fs::remove_dir_all(&taken).unwrap();
 
     // Damaged, so that sealing freezes it.
-    let first = LogReader::open(&path).unwrap().segments().unwrap()[0].clone();
+    let first = LogReader::open(&path, Options::default())
+        .unwrap()
+        .segments()
+        .unwrap()[0]
+        .clone();
     let mut bytes = fs::read(&first.path).unwrap();
     let last = bytes.len() - 1;
     bytes[last] ^= 1;
@@ -180,9 +202,15 @@ fn complete_and_frozen_segments_are_taken_along() {
     let log = SegmentLog::open(&path, LogOptions::default()).unwrap();
     log.wait_sealed().unwrap();
     snapshot(&path, &taken);
-    let segments = LogReader::open(&taken).unwrap().segments().unwrap();
+    let segments = LogReader::open(&taken, Options::default())
+        .unwrap()
+        .segments()
+        .unwrap();
     assert!(segments[0].is_frozen && !segments[1].is_frozen);
-    let mut records = LogReader::open(&taken).unwrap().records().unwrap();
+    let mut records = LogReader::open(&taken, Options::default())
+        .unwrap()
+        .records()
+        .unwrap();
     let found: Vec<_> = records.by_ref().take(3).map(Result::unwrap).collect();
     assert_eq!(found[2].value(), value(2));
     assert!(matches!(records.next(), Some(Err(Error::Damage(_)))));
@@ -217,7 +245,7 @@ fn nothing_is_overwritten_and_nothing_half_is_left() {
     snapshot(&path, &empty);
     assert_eq!(values(&empty), numbered(0..0));
     write(&log, 0..2);
-    let reader = LogReader::open(&path).unwrap();
+    let reader = LogReader::open(&path, Options::default()).unwrap();
     let taken = reader.snapshot(&empty).unwrap_err();
     assert!(
         matches!(&taken, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::AlreadyExists),
@@ -229,7 +257,10 @@ fn nothing_is_overwritten_and_nothing_half_is_left() {
     // A mark that is lost.
     fs::remove_file(path.join("_mark")).unwrap();
     let to = folder.path().join("taken");
-    let lost = LogReader::open(&path).unwrap().snapshot(&to).unwrap_err();
+    let lost = LogReader::open(&path, Options::default())
+        .unwrap()
+        .snapshot(&to)
+        .unwrap_err();
     assert!(
         matches!(&lost, Error::Format { message, .. } if message.contains("mark")),
         "{lost}"
@@ -270,7 +301,7 @@ fn snapshots_are_made_beside_a_writer() {
         // Also if an assertion fails: the scope waits for the writer.
         let _ends = Ends(&is_done);
         for round in 0..30 {
-            let before = LogReader::open(&path)
+            let before = LogReader::open(&path, Options::default())
                 .unwrap()
                 .synced()
                 .unwrap()
@@ -282,7 +313,7 @@ fn snapshots_are_made_beside_a_writer() {
             let number = |value: &Vec<u8>| String::from_utf8_lossy(value)[6..].parse().unwrap();
             let first: usize = number(&found[0]);
             assert_eq!(found, numbered(first..first + found.len()), "{round}");
-            let after = LogReader::open(&to)
+            let after = LogReader::open(&to, Options::default())
                 .unwrap()
                 .synced()
                 .unwrap()
@@ -305,7 +336,7 @@ fn a_snapshot_inside_its_log_is_refused() {
     write(&log, 0..3);
     fs::create_dir(path.join("below")).unwrap();
     let before = names(&path);
-    let reader = LogReader::open(&path).unwrap();
+    let reader = LogReader::open(&path, Options::default()).unwrap();
     for inside in ["taken", "below/taken", "below/../taken"] {
         let refused = reader.snapshot(path.join(inside)).unwrap_err();
         assert!(matches!(refused, Error::Usage(_)), "{refused}");

@@ -136,7 +136,7 @@ fn write_large(log: &SegmentLog, numbers: std::ops::Range<usize>) {
 /// The numbers of the records that are read, and the error that ends that.
 fn read(disk: &Simulated, strict: bool) -> (Vec<usize>, Option<Error>) {
     let options = Options::default().disk(disk.disk()).strict(strict);
-    let reader = LogReader::with(folder(), options).unwrap();
+    let reader = LogReader::open(folder(), options).unwrap();
     let number = |record: &Record| {
         let number = (0..100).find(|number| large(*number) == record.value());
         number.unwrap_or_else(|| panic!("not written: {record:?}"))
@@ -242,7 +242,7 @@ fn a_mark_that_cannot_be_read_is_made_anew() {
         for slot in broken {
             disk.break_range("/data/log/_mark", slot.clone());
         }
-        let reader = LogReader::with(folder(), Options::default().disk(disk.disk()));
+        let reader = LogReader::open(folder(), Options::default().disk(disk.disk()));
         match reader {
             Ok(_) => assert_eq!(broken.len(), 1),
             Err(Error::Io { path, .. }) => {

@@ -59,7 +59,7 @@ fn value(number: usize) -> Vec<u8> {
 /// The values that a reader finds after all that was closed.
 fn values(disk: &Simulated) -> Vec<Vec<u8>> {
     drop(SegmentLog::open(folder(), LogOptions::default().disk(disk.disk())).unwrap());
-    let log = LogReader::with(folder(), Options::default().disk(disk.disk())).unwrap();
+    let log = LogReader::open(folder(), Options::default().disk(disk.disk())).unwrap();
     let records = log.records().unwrap();
     records.map(|own| own.unwrap().value().to_vec()).collect()
 }

@@ -76,7 +76,7 @@ pub(crate) fn options(disk: &Simulated, segment_bytes: u64) -> LogOptions {
 }
 
 pub(crate) fn reader(disk: &Simulated) -> seglake::Result<LogReader> {
-    LogReader::with(folder(), Options::default().disk(disk.disk()))
+    LogReader::open(folder(), Options::default().disk(disk.disk()))
 }
 
 /// An empty disk whose operations are points at which another thread may go on.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use seglake::Result;
 use seglake::checksum::{Key, hash};
-use seglake::format::Format;
+use seglake::format::{Format, Options};
 use seglake::store::{LogOptions, LogReader, SegmentLog};
 
 use super::{Draw, folder};
@@ -90,7 +90,7 @@ fn mark(bytes: &[u8], draw: &mut Draw) -> Vec<u8> {
 /// The values of a log's records, up to an error.
 fn read(path: &Path) -> (Vec<Vec<u8>>, Result<()>) {
     let mut values = Vec::new();
-    let records = LogReader::open(path).and_then(|log| log.records());
+    let records = LogReader::open(path, Options::default()).and_then(|log| log.records());
     let end = records.and_then(|mut records| {
         records.try_for_each(|record| {
             values.push(record?.value().to_vec());

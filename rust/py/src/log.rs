@@ -223,7 +223,7 @@ impl SegmentLog {
             let reading = Options::default().keys(vec![key]).record_bytes(u64::MAX);
             Ok((
                 writer,
-                LogReader::with(&path, reading.on_damage(on_damage))?,
+                LogReader::open(&path, reading.on_damage(on_damage))?,
             ))
         });
         let (writer, reader) = opened.map_err(core)?;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
+use seglake::Options;
 use seglake::store::{Durability, LogReader, TailFrom};
 use tempfile::TempDir;
 
@@ -113,7 +114,7 @@ pub(crate) fn print_arrivals(arguments: &[String]) {
         panic!("{FOLLOW} takes a folder and a number")
     };
     let mut arrivals = vec![0; records.parse().unwrap()];
-    let mut tail = LogReader::open(Path::new(path))
+    let mut tail = LogReader::open(Path::new(path), Options::default())
         .and_then(|reader| reader.tail(TailFrom::Start))
         .unwrap();
     let mut out = std::io::stdout();

@@ -24,6 +24,7 @@ use crate::walk::Interrupt;
 /// A durable log: a folder of segments, one of them being written. There is one writer, which any number of threads share.
 ///
 /// ```
+/// use seglake::Options;
 /// use seglake::store::{LogOptions, LogReader, SegmentLog};
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("orders");
@@ -32,7 +33,7 @@ use crate::walk::Interrupt;
 /// let uuid = log.write(b"order.paid", b"{}")?; // on the disk
 /// log.close()?;
 ///
-/// for record in LogReader::open(&path)?.records()? {
+/// for record in LogReader::open(&path, Options::default())?.records()? {
 ///     assert_eq!(record?.value(), b"{}");
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())

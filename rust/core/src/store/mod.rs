@@ -7,6 +7,7 @@
 //! [`SegmentLog`] writes: one process, any number of threads. [`LogReader`] reads beside it, [`Tail`] follows.
 //!
 //! ```
+//! use seglake::Options;
 //! use seglake::store::{LogOptions, LogReader, NewRecord, SegmentLog, TailFrom};
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("orders");
@@ -15,7 +16,7 @@
 //! let uuid = log.write("order.paid", "{}")?; // on the disk when it returns
 //! log.write_batch([NewRecord::new(b"order.sent", b"1"), NewRecord::new(b"order.sent", b"2")])?;
 //!
-//! let reader = LogReader::open(&path)?;
+//! let reader = LogReader::open(&path, Options::default())?;
 //! assert_eq!(reader.get(&uuid)?.and_then(|record| record.uuid()), Some(uuid));
 //! let mut tail = reader.tail(TailFrom::After(uuid))?;
 //! let mut followed = 0;

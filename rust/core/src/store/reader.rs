@@ -68,20 +68,13 @@ impl View {
 }
 
 impl LogReader {
-    /// Opens a log to read. Nothing is locked, and nothing is written.
+    /// Opens a log to read, with these options. Nothing is locked, and nothing is written. The format, the index and the sidecar of
+    /// `options` are not used.
     ///
     /// # Errors
     /// [`Error::Io`] if the folder cannot be read; [`Error::Format`] where segments are missing, and for a folder of other files. An empty
-    /// folder is an empty log.
-    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::with(path, Options::default())
-    }
-
-    /// Likewise, with a key, a filter, or past damage. The format and the index of `options` are not used.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open), and [`Error::Usage`] for more than one key.
-    pub fn with(path: impl AsRef<Path>, options: Options) -> Result<Self> {
+    /// folder is an empty log. [`Error::Usage`] for more than one key.
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let [key] = *options.keys else {
             return Err(Error::Usage("a log has one key: give one".to_owned()));
         };

@@ -64,7 +64,7 @@ impl ListedLog {
     /// Lists a log's folder. The key is the first of `keys` that is the log's.
     ///
     /// # Errors
-    /// As [`LogReader::with`].
+    /// As [`LogReader::open`].
     pub fn read(folder: impl AsRef<Path>, options: &Options) -> Result<Self> {
         let folder = folder.as_ref();
         let reader = reader(folder, options)?;
@@ -96,7 +96,7 @@ impl ListedLog {
 
 /// A reader under the first key that is the log's.
 fn reader(folder: &Path, options: &Options) -> Result<LogReader> {
-    let with = |key: &Key| LogReader::with(folder, options.clone().keys(vec![*key]));
+    let with = |key: &Key| LogReader::open(folder, options.clone().keys(vec![*key]));
     let mut refused = None;
     for key in &options.keys {
         match with(key) {
