@@ -51,7 +51,8 @@
 //! # From whole files to bytes
 //!
 //! [`Reader::on_damage`] reads the sound records of a damaged file. [`verbs`] has functions for whole files: recover,
-//! convert, seal, diagnose. [`Options`] are for reading, [`WriteOptions`](format::WriteOptions) for writing.
+//! convert, seal, diagnose. They take [`Reader::source`]. [`Options`] are for reading,
+//! [`WriteOptions`](format::WriteOptions) for writing.
 //!
 //! Below that, bytes flow one way. A [`source`] reads windows. A [`format`](mod@format)'s [`Walk`](format::Walk) turns
 //! them into verified records and ranges of the [`ledger`]. [`columns`] and [`verbs`] make Arrow batches and reports of

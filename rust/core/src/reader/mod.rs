@@ -172,6 +172,27 @@ impl Reader {
         }
     }
 
+    /// What is read, with the parity sidecar that it is read by: for [verbs](crate::verbs) and [columns](crate::columns),
+    /// without opening the file once more.
+    ///
+    /// ```
+    /// use seglake::verbs::{SealOptions, seal};
+    /// use seglake::{Options, Reader};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let (path, sealed) = (folder.path().join("orders.active"), folder.path().join("orders.sealed"));
+    /// # seglake::create(&seglake::format::active::FORMAT, &path)?.close()?;
+    ///
+    /// let reader = Reader::open(&path, Options::default())?;
+    /// if reader.verify()?.is_sound() {
+    ///     seal(reader.source(), &Options::default(), &sealed, &SealOptions::default(), |_| Ok(()))?;
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn source(&self) -> Arc<dyn Source> {
+        self.source.clone()
+    }
+
     /// The file's format.
     #[must_use]
     pub const fn format(&self) -> &'static Format {
