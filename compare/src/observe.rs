@@ -570,7 +570,8 @@ fn walk(
                 }
             }
             Ok(Step::Done) => break,
-            Ok(Step::Wait) => {
+            // Step::Wait: one of the two crates has no other, and the other one may.
+            Ok(_) => {
                 waits = walk.carry();
                 break;
             }

@@ -94,12 +94,7 @@ fn an_index_in_which_nothing_verifies_is_corrupt() {
     }
     index.push(7);
     let read = Index::read(&*source(&log), &BytesSource::new(index), &lenient()).unwrap();
-    let span = |start, end, kind, cause| Span {
-        start,
-        end,
-        kind,
-        cause: Some(cause),
-    };
+    let span = |start, end, kind, cause| Span::new(start, end, kind, Some(cause));
     assert_eq!(
         read.spans,
         [

@@ -198,7 +198,7 @@ pub(crate) fn compare(
                 Some(cause) if lengths.contains(&cause) => Some(Cause::ChecksumMismatch),
                 cause => cause,
             };
-            Span { cause, ..*span }
+            Span::new(span.start, span.end, span.kind, cause)
         };
         joined(&spans.iter().map(blur).collect::<Vec<_>>())
     };

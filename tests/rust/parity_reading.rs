@@ -704,12 +704,8 @@ fn what_is_restored_of_an_index_and_of_messages_is_one_range() {
     let sidecar = protected(&sample.bytes, len, set);
     let (source, options) = read_by(&sample.bytes[..first - 10], &sidecar, &sample.options);
     let report = verify(&source, &options);
-    let restored = Span {
-        start: first as u64 - 10,
-        end: len,
-        kind: Kind::Repaired,
-        cause: Some(Cause::ChecksumMismatch),
-    };
+    let cause = Some(Cause::ChecksumMismatch);
+    let restored = Span::new(first as u64 - 10, len, Kind::Repaired, cause);
     assert_eq!(report.summary.damage, [restored]);
     assert!(
         report

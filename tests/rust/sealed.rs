@@ -18,15 +18,7 @@ fn assert_ledger(ledger: &[Span], len: usize) {
     if len == 0 {
         let cause = Some(Cause::TruncatedHeader);
         let kind = Kind::TornTail;
-        assert_eq!(
-            ledger,
-            [Span {
-                start: 0,
-                end: 0,
-                kind,
-                cause
-            }]
-        );
+        assert_eq!(ledger, [Span::new(0, 0, kind, cause)]);
     } else {
         assert_covers(ledger, len);
     }

@@ -173,12 +173,8 @@ fn a_cut_is_one_damage_with_one_cause_for_all_who_read() {
             skipped.unwrap();
             assert_eq!(kept, whole, "{about}");
             let (last, records) = spans.split_last().unwrap();
-            let lost = Span {
-                start: at as u64,
-                end: END,
-                kind: Kind::Corrupt,
-                cause: Some(Cause::LengthOutOfBounds),
-            };
+            let cause = Some(Cause::LengthOutOfBounds);
+            let lost = Span::new(at as u64, END, Kind::Corrupt, cause);
             assert_eq!(*last, lost, "{about}");
             assert!(
                 records.iter().all(|own| own.kind == Kind::Record),
@@ -257,12 +253,7 @@ fn damage_in_front_of_the_bound_keeps_its_own_cause() {
             [(1, 2), (4, 5)].map(|(from, to)| ((from * RECORD) as u64, (to * RECORD) as u64));
         let causes = [Cause::ChecksumMismatch, Cause::LengthOutOfBounds];
         for ((span, (start, end)), cause) in damaged.iter().zip(ranges).zip(causes) {
-            let expected = Span {
-                start,
-                end,
-                kind: Kind::Corrupt,
-                cause: Some(cause),
-            };
+            let expected = Span::new(start, end, Kind::Corrupt, Some(cause));
             assert_eq!(*span, expected, "{said:?}");
         }
         assert_eq!(damaged.len(), 2);

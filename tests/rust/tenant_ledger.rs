@@ -155,12 +155,7 @@ fn a_lost_block_between_two_partitions_is_not_a_number_of_tenants() {
     bytes[usize::try_from(segment.toc_end).unwrap() - 1] ^= 1;
     damage(&segment, &mut bytes, 1);
     let [first, _, last] = [0, 1, 2].map(|partition| block(&segment, partition));
-    let span = |start, end, kind, cause| Span {
-        start,
-        end,
-        kind,
-        cause,
-    };
+    let span = Span::new;
     let broken = Some(Cause::HeaderChecksumMismatch);
     assert_eq!(
         ledger(&bytes),

@@ -100,7 +100,7 @@ fn read(source: Arc<dyn Source>, options: &Options) -> Result<Scan, String> {
         match walk.step() {
             Ok(Step::More) => scan.add(&*walk, options),
             Ok(Step::Done) => break End::Done,
-            Ok(Step::Wait) => panic!("nothing is growing"),
+            Ok(step) => panic!("nothing is growing: {step:?}"),
             Err(error @ Error::Io { .. }) => return Err(failure(error)),
             Err(error) => break End::of(error),
         }

@@ -115,16 +115,21 @@ fn is_complete(diagnosis: &Diagnosis, scan: &Scan, options: &Options) {
 }
 
 fn is_neighbour(neighbour: Option<&Neighbour>, record: Option<&Record>, options: &Options) {
-    let expected = record.map(|record| Neighbour {
-        identifier: options.format.unwrap().identifier,
-        position: record.position,
-        id: Some(id(format_of(options), options, record)),
-        timestamp: record.fields.iter().find_map(|field| match field {
+    let expected = record.map(|record| {
+        let timestamp = record.fields.iter().find_map(|field| match field {
             Plain::Timestamp(micros) => Some(*micros),
             _ => None,
-        }),
+        });
+        let id = Some(id(format_of(options), options, record));
+        (
+            options.format.unwrap().identifier,
+            record.position,
+            id,
+            timestamp,
+        )
     });
-    assert_eq!(neighbour, expected.as_ref());
+    let found = neighbour.map(|own| (own.identifier, own.position, own.id.clone(), own.timestamp));
+    assert_eq!(found, expected);
 }
 
 /// With the proposed bit flipped, the unit that the proposal names verifies.

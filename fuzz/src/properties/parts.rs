@@ -227,7 +227,7 @@ fn read(
                 }
             }
             Ok(Step::Done) => break,
-            Ok(Step::Wait) => panic!("nothing is growing"),
+            Ok(step) => panic!("nothing is growing: {step:?}"),
             Err(Error::Usage(why)) => {
                 assert!(why.contains("cannot be read by itself"), "{why}");
                 return None;

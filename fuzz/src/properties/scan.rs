@@ -40,6 +40,7 @@ impl Plain {
             Value::Boolean(truth) => Self::Boolean(*truth),
             Value::List(items) => Self::List(items.iter().map(Self::of).collect()),
             Value::Struct(values) => Self::Struct(values.iter().map(Self::of).collect()),
+            other => panic!("a value of another kind: {other:?}"),
         }
     }
 
@@ -200,6 +201,7 @@ impl Scan {
                 Ok(Step::More) => self.add(walk, options),
                 Ok(Step::Done) => break End::Done,
                 Ok(Step::Wait) => break End::Wait,
+                Ok(step) => panic!("another step: {step:?}"),
                 Err(error) => break End::of(error),
             }
         };

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyNotImplementedError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBool, PyBytes, PyMapping, PyString};
@@ -205,7 +205,13 @@ pub(crate) fn from_python(
             };
             FieldIn::Struct(fields.iter().map(field).collect::<PyResult<_>>()?)
         }
+        other => return Err(unknown_kind(other)),
     })
+}
+
+/// The error for a column of a kind that is new in the crate.
+pub(crate) fn unknown_kind(kind: ColumnKind) -> PyErr {
+    PyNotImplementedError::new_err(format!("{kind:?} has no form in Python: a bug in seglake"))
 }
 
 /// A conversion's own error, which says what the value is: out of range, or no number at all.

@@ -14,7 +14,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use seglake::format::{Column, ColumnKind};
 
-use crate::field_in::{Bytes, FieldIn, from_shown, uuid_of};
+use crate::field_in::{Bytes, FieldIn, from_shown, unknown_kind, uuid_of};
 
 /// A field's value from a row of an Arrow array.
 pub(crate) fn from_arrow<'a>(
@@ -80,6 +80,7 @@ pub(crate) fn from_arrow<'a>(
             };
             FieldIn::Struct(fields.iter().map(field).collect::<PyResult<_>>()?)
         }
+        other => return Err(unknown_kind(other)),
     })
 }
 
@@ -91,8 +92,7 @@ fn arrow_name(kind: ColumnKind) -> &'static str {
         ColumnKind::Int64 => "int64",
         ColumnKind::UInt64 => "uint64",
         ColumnKind::Boolean => "bool",
-        ColumnKind::List(_) => "list",
-        ColumnKind::Struct(_) => "struct",
+        other => other.as_str(),
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn read(source: &Arc<dyn Source>, options: &Options, start: Start<'_>
                 report.add(&*walk);
             }
             Ok(Step::Done) => break,
-            Ok(Step::Wait) => panic!("nothing is growing"),
+            Ok(step) => panic!("nothing is growing: {step:?}"),
             Err(Error::Damage(damage)) => {
                 seen.error = Some(format!("{} {}", damage.offset, damage.cause));
                 break;

@@ -74,9 +74,9 @@ impl Column {
     }
 }
 
-/// The kind of a column's values. Any value may also be [`Value::Null`]. A new kind is a breaking change: code that
-/// converts values must know all kinds.
+/// The kind of a column's values. Any value may also be [`Value::Null`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ColumnKind {
     /// 16 bytes in network byte order.
     Uuid,
@@ -118,6 +118,7 @@ impl ColumnKind {
 
 /// A value of a record: of a [`ColumnKind`], or null.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Value<'a> {
     /// No value.
     Null,

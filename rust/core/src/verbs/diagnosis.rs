@@ -12,6 +12,7 @@ use crate::words::words;
 
 /// What probably damaged one range.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Diagnosis {
     /// The range, as in the report.
     pub span: Span,
@@ -169,6 +170,7 @@ pub struct Repair {
 
 /// A record next to damage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Neighbour {
     /// Its absolute offset; for a record in a compressed chunk, the chunk's offset.
     pub position: u64,

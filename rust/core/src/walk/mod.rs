@@ -29,6 +29,7 @@ pub(crate) use part::part_bytes;
 
 /// The outcome of a step of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Step {
     /// Records or ranges were found; there may be more.
     More,
@@ -40,6 +41,7 @@ pub enum Step {
 
 /// Whether a file may still grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Eof {
     /// The file is complete: an incomplete record at its end is a torn tail.
     #[default]
