@@ -29,14 +29,16 @@ const MAX_DAMAGE: usize = 1 << 16;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes of values, and of other fields that can be large. The default is 8 MiB.
+    #[doc(hidden)] // public for the Python extension and tests
     pub bytes: usize,
-    /// Records. The default is 131,072.
+    #[doc(hidden)] // public for the Python extension and tests
     pub rows: usize,
 }
 
 setters!(Limits {
+    /// Bytes of values, and of other fields that can be large. The default is 8 MiB.
     bytes: usize;
+    /// Records. The default is 131,072.
     rows: usize;
 });
 

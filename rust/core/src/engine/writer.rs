@@ -60,28 +60,29 @@ impl IfExists {
     }
 }
 
-/// Options for creating a file or opening one for appending: fields that concern several formats, and options that some
+/// Options for creating a file or opening one for appending: those that concern several formats, and options that some
 /// formats declare in [`Spec::create_options`], which [`set`](Self::set) sets by name. An option that does not
 /// concern the format is an error.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct WriteOptions {
-    /// The key of the checksums; `None` is [`Key::DEFAULT`].
-    pub key: Option<Key>,
-    /// What is done with a file that exists already.
-    pub if_exists: IfExists,
-    /// The layout of records; `None` is [`Dialect::default`].
+    pub(crate) key: Option<Key>,
+    pub(crate) if_exists: IfExists,
+    #[doc(hidden)] // public for the Python extension and tests
     pub dialect: Option<Dialect>,
-    /// Called at intervals to ask whether to stop.
-    pub interrupt: Option<Interrupt>,
+    pub(crate) interrupt: Option<Interrupt>,
     disk: DiskRef,
     settings: Settings,
 }
 
 setters!(WriteOptions {
+    /// The key of the checksums; `None` is [`Key::DEFAULT`].
     key: Option<Key>, from;
+    /// What is done with a file that exists already.
     if_exists: IfExists;
+    /// The layout of records; `None` is [`Dialect::default`].
     dialect: Option<Dialect>, from;
+    /// Called at intervals to ask whether to stop.
     interrupt: Option<Interrupt>, from;
 });
 

@@ -20,11 +20,11 @@ use crate::words::words;
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {
-    /// Judge also a file of which no block is sound: it may be another file.
-    pub force: bool,
+    pub(crate) force: bool,
 }
 
 setters!(Options {
+    /// Judge also a file of which no block is sound: it may be another file.
     force: bool;
 });
 

@@ -27,14 +27,16 @@ choices! {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Retention {
-    /// Segments whose records are all older than this. If their times are ahead of the clock, segments that were sealed longer ago.
+    #[doc(hidden)] // public for the Python extension and tests
     pub age: Option<Duration>,
-    /// The oldest ones, as long as all of them together have more bytes than this.
+    #[doc(hidden)] // public for the Python extension and tests
     pub bytes: Option<u64>,
 }
 
 setters!(Retention {
+    /// Segments whose records are all older than this. If their times are ahead of the clock, segments that were sealed longer ago.
     age: Option<Duration>, from;
+    /// The oldest ones, as long as all of them together have more bytes than this.
     bytes: Option<u64>, from;
 });
 
@@ -42,40 +44,40 @@ setters!(Retention {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LogOptions {
-    /// The key of the checksums.
-    pub key: Key,
-    /// A segment ends before it has more bytes than this, but has at least one record.
-    pub segment_bytes: u64,
-    /// A segment ends before a record that is later than its first one by this time or more. The time of a record is that of its UUID, so
-    /// it goes on counting where the log is opened again, and records that are given times of the past are divided by these. If the
-    /// first one is ahead of the clock, the time counts from when the segment was begun, or the log opened again.
-    pub segment_age: Option<Duration>,
-    /// A record whose time is further ahead of the clock than this is refused: all later ones would get its time.
-    pub max_clock_ahead: Duration,
-    /// What a write waits for.
-    pub durability: Durability,
-    /// So long after a commit the synced mark survives a loss of power as well. Readers see it at once. Damage before it is never
-    /// taken for the end of the log; the records themselves are as durable as [`durability`](Self::durability) says.
-    pub mark_interval: Duration,
-    /// Which sealed segments are removed, whenever another one is sealed.
-    pub retention: Option<Retention>,
-    /// Whether complete segments are sealed in the background.
-    pub seal: bool,
-    /// How a parity sidecar divides each sealed segment, which it restores damaged bytes of; `None` means that there are none. They are
-    /// written in the background as segments are sealed, and for sealed segments that have none when the log is opened.
-    pub protect: Option<Parameters>,
+    pub(crate) key: Key,
+    pub(crate) segment_bytes: u64,
+    pub(crate) segment_age: Option<Duration>,
+    pub(crate) max_clock_ahead: Duration,
+    pub(crate) durability: Durability,
+    pub(crate) mark_interval: Duration,
+    pub(crate) retention: Option<Retention>,
+    pub(crate) seal: bool,
+    pub(crate) protect: Option<Parameters>,
     pub(super) disk: DiskRef,
 }
 
 setters!(LogOptions {
+    /// The key of the checksums.
     key: Key;
+    /// A segment ends before it has more bytes than this, but has at least one record.
     segment_bytes: u64;
+    /// A segment ends before a record that is later than its first one by this time or more. The time of a record is that of its UUID, so
+    /// it goes on counting where the log is opened again, and records that are given times of the past are divided by these. If the
+    /// first one is ahead of the clock, the time counts from when the segment was begun, or the log opened again.
     segment_age: Option<Duration>, from;
+    /// A record whose time is further ahead of the clock than this is refused: all later ones would get its time.
     max_clock_ahead: Duration;
+    /// What a write waits for.
     durability: Durability;
+    /// So long after a commit the synced mark survives a loss of power as well. Readers see it at once. Damage before it is never
+    /// taken for the end of the log; the records themselves are as durable as [`durability`](Self::durability) says.
     mark_interval: Duration;
+    /// Which sealed segments are removed, whenever another one is sealed.
     retention: Option<Retention>, from;
+    /// Whether complete segments are sealed in the background.
     seal: bool;
+    /// How a parity sidecar divides each sealed segment, which it restores damaged bytes of; `None` means that there are none. They are
+    /// written in the background as segments are sealed, and for sealed segments that have none when the log is opened.
     protect: Option<Parameters>, from;
 });
 

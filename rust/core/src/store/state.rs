@@ -65,16 +65,16 @@ pub(super) struct Current {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct NewRecord<'a> {
-    /// Its UUID; `None` makes one of the present time.
+    #[doc(hidden)] // public for the Python extension
     pub uuid: Option<Uuid>,
-    /// Its type, at most 255 bytes.
+    #[doc(hidden)] // public for the Python extension
     pub type_: &'a [u8],
-    /// Its value.
+    #[doc(hidden)] // public for the Python extension
     pub value: &'a [u8],
 }
 
 impl<'a> NewRecord<'a> {
-    /// A record of the present time.
+    /// A record of the present time, with a type of at most 255 bytes.
     #[must_use]
     pub const fn new(type_: &'a [u8], value: &'a [u8]) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl<'a> NewRecord<'a> {
         }
     }
 
-    /// The same record with this UUID.
+    /// The same record with this UUID; `None` makes one of the present time.
     #[must_use]
     pub fn uuid(mut self, uuid: impl Into<Option<Uuid>>) -> Self {
         self.uuid = uuid.into();

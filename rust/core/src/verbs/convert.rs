@@ -20,17 +20,11 @@ use crate::walk::{Options, Step};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ConvertOptions<'a> {
-    /// The format to write.
-    pub to: &'static Format,
-    /// How to write it. Appending is not possible.
-    pub write: WriteOptions,
-    /// Columns of the source that may be lost; fields of structures as `clock.seq`.
-    pub drop: &'a [String],
-    /// Values for columns that the source lacks, the same for all records. With null the writer makes them: UUIDs and
-    /// times of the present.
-    pub set: &'a [(String, Value<'a>)],
-    /// Whether an existing file is an error or replaced. It cannot be appended to.
-    pub if_exists: IfExists,
+    to: &'static Format,
+    write: WriteOptions,
+    drop: &'a [String],
+    set: &'a [(String, Value<'a>)],
+    if_exists: IfExists,
 }
 
 impl ConvertOptions<'_> {
@@ -48,10 +42,23 @@ impl ConvertOptions<'_> {
 }
 
 impl<'a> ConvertOptions<'a> {
-    setter!(write: WriteOptions);
-    setter!(drop: &'a [String]);
-    setter!(set: &'a [(String, Value<'a>)]);
-    setter!(if_exists: IfExists);
+    setter!(
+        /// How to write it. Appending is not possible.
+        write: WriteOptions
+    );
+    setter!(
+        /// Columns of the source that may be lost; fields of structures as `clock.seq`.
+        drop: &'a [String]
+    );
+    setter!(
+        /// Values for columns that the source lacks, the same for all records. With null the writer makes them: UUIDs and
+        /// times of the present.
+        set: &'a [(String, Value<'a>)]
+    );
+    setter!(
+        /// Whether an existing file is an error or replaced. It cannot be appended to.
+        if_exists: IfExists
+    );
 }
 
 /// The source of a column's values.

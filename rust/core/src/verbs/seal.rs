@@ -28,14 +28,16 @@ const CHECKSUMS_AHEAD_BYTES: usize = 64 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SealOptions {
-    /// Whether to write checksums after the data.
+    #[doc(hidden)] // public for the Python extension and tests
     pub trailer: bool,
-    /// Whether an existing file is an error or replaced. It cannot be appended to.
+    #[doc(hidden)] // public for the Python extension and tests
     pub if_exists: IfExists,
 }
 
 setters!(SealOptions {
+    /// Whether to write checksums after the data.
     trailer: bool;
+    /// Whether an existing file is an error or replaced. It cannot be appended to.
     if_exists: IfExists;
 });
 

@@ -98,44 +98,33 @@ pub enum Sidecar {
     Path(PathBuf),
 }
 
-/// Options for reading: fields that concern all formats, and options that some formats declare in
+/// Options for reading: those that concern all formats, and those that some formats declare in
 /// [`Spec::open_options`], which [`set`](Self::set) sets by name.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// The format; `None` finds it by content and extension.
+    #[doc(hidden)] // public for the Python extension and tests
     pub format: Option<&'static Spec>,
-    /// The keys to try. The file's key is the first under which any record is verified.
+    #[doc(hidden)] // public for the Python extension and tests
     pub keys: Vec<Key>,
-    /// The layout of an oplog's messages.
+    #[doc(hidden)] // public for the Python extension and tests
     pub dialect: Dialect,
-    /// Where a chunked segment's index is. It only makes looking up faster.
+    #[doc(hidden)] // public for the Python extension and tests
     pub index: IndexSource,
     /// Whether damage is an error, as [`on_damage`](Self::on_damage) sets it.
     #[doc(hidden)]
     pub strict: bool,
-    /// Which records to emit.
+    #[doc(hidden)] // public for the Python extension and tests
     pub filter: Filter,
-    /// Whether to read only the bytes that matching records can be in, instead of the whole file.
-    ///
-    /// The records are the same. The ledger covers only what was read, and damage elsewhere is not reported, not even
-    /// in strict mode. An index or table of contents is used if it is proven, as in [looking up](super::Lookup::range).
-    /// If it is not, or if a matching record is not where it says, the whole file is read.
-    pub prune: bool,
-    /// Whether to read bodies. If not, they may read as empty.
+    pub(crate) prune: bool,
+    #[doc(hidden)] // public for the Python extension and tests
     pub values: bool,
-    /// Whether the file may still grow.
-    pub eof: Eof,
-    /// How many bytes are read at once. Any size gives the same records and ledger.
+    pub(crate) eof: Eof,
+    #[doc(hidden)] // public for the Python extension and tests
     pub window_bytes: usize,
-    /// The largest record to emit, in bytes. A larger one is an [`Error::Limit`], also if a condition that its format
-    /// does not apply by itself would leave it out. Verifying has no such limit.
-    pub record_bytes: u64,
-    /// Which parity sidecar [`Reader::open`](crate::Reader::open), [`open`](crate::open) and [`verify`](crate::verify) read the file
-    /// by. Of other sources make a [`ProtectedSource`](crate::parity::ProtectedSource).
-    pub sidecar: Sidecar,
-    /// Called at intervals to ask whether to stop.
-    pub interrupt: Option<Interrupt>,
+    pub(crate) record_bytes: u64,
+    pub(crate) sidecar: Sidecar,
+    pub(crate) interrupt: Option<Interrupt>,
     disk: DiskRef,
     settings: Settings,
     /// Whether records that the sidecar restores are emitted.
@@ -143,17 +132,35 @@ pub struct Options {
 }
 
 setters!(Options {
+    /// The format; `None` finds it by content and extension.
     format: Option<&'static Spec>, from;
+    /// The keys to try. The file's key is the first under which any record is verified.
     keys: Vec<Key>;
+    /// The layout of an oplog's messages.
     dialect: Dialect;
+    /// Where a chunked segment's index is. It only makes looking up faster.
     index: IndexSource;
+    /// Which records to emit.
     filter: Filter;
+    /// Whether to read only the bytes that matching records can be in, instead of the whole file.
+    ///
+    /// The records are the same. The ledger covers only what was read, and damage elsewhere is not reported, not even
+    /// in strict mode. An index or table of contents is used if it is proven, as in [looking up](super::Lookup::range).
+    /// If it is not, or if a matching record is not where it says, the whole file is read.
     prune: bool;
+    /// Whether to read bodies. If not, they may read as empty.
     values: bool;
+    /// Whether the file may still grow.
     eof: Eof;
+    /// How many bytes are read at once. Any size gives the same records and ledger.
     window_bytes: usize;
+    /// The largest record to emit, in bytes. A larger one is an [`Error::Limit`], also if a condition that its format
+    /// does not apply by itself would leave it out. Verifying has no such limit.
     record_bytes: u64;
+    /// Which parity sidecar [`Reader::open`](crate::Reader::open), [`open`](crate::open) and [`verify`](crate::verify) read the file
+    /// by. Of other sources make a [`ProtectedSource`](crate::parity::ProtectedSource).
     sidecar: Sidecar;
+    /// Called at intervals to ask whether to stop.
     interrupt: Option<Interrupt>, from;
 });
 

@@ -44,14 +44,16 @@ const MAX_NEAR: usize = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DiagnoseOptions {
-    /// How many damaged ranges are diagnosed, from the first on.
+    #[doc(hidden)] // public for the Python extension and tests
     pub ranges: usize,
-    /// How many bytes may be hashed or decoded in trials, over all ranges.
+    #[doc(hidden)] // public for the Python extension and tests
     pub work_bytes: u64,
 }
 
 setters!(DiagnoseOptions {
+    /// How many damaged ranges are diagnosed, from the first on.
     ranges: usize;
+    /// How many bytes may be hashed or decoded in trials, over all ranges.
     work_bytes: u64;
 });
 

@@ -61,23 +61,23 @@ pub(super) fn sidecar_of(disk: &DiskRef, path: &Path, named: Option<&Path>) -> P
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ProtectOptions {
-    /// Where the sidecar is. `None` is the file's name with `.par` appended, or for a link [what it leads to](find_sidecar).
-    pub sidecar: Option<PathBuf>,
-    /// How the file is divided. `None` is what an existing sidecar has, and [`Parameters::DEFAULT`] for a new one.
-    pub parameters: Option<Parameters>,
-    /// Whether to begin a new sidecar for the file as it is, damaged or not. An existing sidecar is replaced.
-    pub as_it_is: bool,
-    /// Whether to leave the last band as it is until it has grown by 1/16 of what is covered of it.
-    pub lazy: bool,
-    /// Whether the file has no format: nothing is verified before it is covered, and all of it is covered.
-    pub raw: bool,
+    pub(crate) sidecar: Option<PathBuf>,
+    pub(crate) parameters: Option<Parameters>,
+    pub(crate) as_it_is: bool,
+    pub(crate) lazy: bool,
+    pub(crate) raw: bool,
 }
 
 setters!(ProtectOptions {
+    /// Where the sidecar is. `None` is the file's name with `.par` appended, or for a link [what it leads to](find_sidecar).
     sidecar: Option<PathBuf>, from;
+    /// How the file is divided. `None` is what an existing sidecar has, and [`Parameters::DEFAULT`] for a new one.
     parameters: Option<Parameters>, from;
+    /// Whether to begin a new sidecar for the file as it is, damaged or not. An existing sidecar is replaced.
     as_it_is: bool;
+    /// Whether to leave the last band as it is until it has grown by 1/16 of what is covered of it.
     lazy: bool;
+    /// Whether the file has no format: nothing is verified before it is covered, and all of it is covered.
     raw: bool;
 });
 

@@ -40,23 +40,25 @@ const STAGES: u64 = 5;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct RecoverOptions {
-    /// Where the bytes that are not in the new file go. `None` is the new file's name with `.quarantine` appended. A
-    /// quarantine is written only if it has bytes. The manifest is beside it, with `.manifest.jsonl` appended to its
-    /// name.
-    pub quarantine: Option<PathBuf>,
-    /// Whether existing files are an error or replaced. They cannot be appended to.
-    pub if_exists: IfExists,
-    /// Whether to recover also a file in which no record was verified.
+    pub(crate) quarantine: Option<PathBuf>,
+    pub(crate) if_exists: IfExists,
+    #[doc(hidden)] // public for the Python extension and tests
     pub force: bool,
-    /// Whether to renumber the messages of an oplog if one before them is lost, and rewrite references to them. Records
-    /// of other formats have no numbers that depend on earlier ones: this option changes nothing for them.
+    #[doc(hidden)] // public for the Python extension and tests
     pub renumber: bool,
 }
 
 setters!(RecoverOptions {
+    /// Where the bytes that are not in the new file go. `None` is the new file's name with `.quarantine` appended. A
+    /// quarantine is written only if it has bytes. The manifest is beside it, with `.manifest.jsonl` appended to its
+    /// name.
     quarantine: Option<PathBuf>, from;
+    /// Whether existing files are an error or replaced. They cannot be appended to.
     if_exists: IfExists;
+    /// Whether to recover also a file in which no record was verified.
     force: bool;
+    /// Whether to renumber the messages of an oplog if one before them is lost, and rewrite references to them. Records
+    /// of other formats have no numbers that depend on earlier ones: this option changes nothing for them.
     renumber: bool;
 });
 

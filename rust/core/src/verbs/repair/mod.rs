@@ -53,23 +53,23 @@ pub(crate) fn repaired_name(name: &str) -> Option<&str> {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct RepairOptions {
-    /// Where the sidecar is. `None` is the file's name with `.par` appended, or for a link
-    /// [what it leads to](super::find_sidecar).
-    pub sidecar: Option<PathBuf>,
-    /// Where the repaired file goes, with its sidecar beside it; neither may be there. `None` puts both in the places of the
-    /// damaged ones.
-    pub destination: Option<PathBuf>,
-    /// Whether to repair also a file of which no block is as it was protected, one that was modified after its sidecar,
-    /// and records that their own checksums prove.
-    pub force: bool,
-    /// Whether the file has no format. Then no record is proven.
-    pub raw: bool,
+    pub(crate) sidecar: Option<PathBuf>,
+    pub(crate) destination: Option<PathBuf>,
+    pub(crate) force: bool,
+    pub(crate) raw: bool,
 }
 
 setters!(RepairOptions {
+    /// Where the sidecar is. `None` is the file's name with `.par` appended, or for a link
+    /// [what it leads to](super::find_sidecar).
     sidecar: Option<PathBuf>, from;
+    /// Where the repaired file goes, with its sidecar beside it; neither may be there. `None` puts both in the places of the
+    /// damaged ones.
     destination: Option<PathBuf>, from;
+    /// Whether to repair also a file of which no block is as it was protected, one that was modified after its sidecar,
+    /// and records that their own checksums prove.
     force: bool;
+    /// Whether the file has no format. Then no record is proven.
     raw: bool;
 });
 
