@@ -12,6 +12,7 @@ macro_rules! choices {
 
         impl $name {
             /// Their names.
+            #[doc(hidden)] // public for the Python extension
             pub const NAMES: &[&str] = &[$($word,)*];
         }
 

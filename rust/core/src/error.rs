@@ -464,6 +464,7 @@ impl Finding {
     }
 
     /// The cause of the finding, as in the ledger.
+    #[doc(hidden)] // public for tests: `Damage` has it
     #[must_use]
     pub fn cause(&self) -> Cause {
         match self {

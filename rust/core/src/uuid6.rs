@@ -28,6 +28,7 @@ const VARIANT: u64 = 1 << 63;
 const TICKS_PER_MICROSECOND: u64 = 10;
 
 /// Whether the 16 bytes, in network byte order, are a UUID of version 6, variant 10.
+#[doc(hidden)] // public for the Python extension: the crate uuid has it
 #[must_use]
 pub const fn is_v6(uuid: &[u8; 16]) -> bool {
     uuid[6] >> 4 == 6 && uuid[8] >> 6 == 0b10
@@ -111,6 +112,7 @@ impl Generator {
 
     /// The next UUID with the present time, or one tick after `last` if that is later. `None` if no version-6 UUID has
     /// a later time than `last`.
+    #[doc(hidden)] // public for tests
     #[must_use]
     pub fn after(&self, last: &[u8; 16]) -> Option<Uuid> {
         let floor = ticks(last) + 1;

@@ -17,12 +17,20 @@ macro_rules! names {
     ($name:ident { $($variant:ident = $word:literal,)* }) => {
         impl $name {
             /// All of them.
+            #[doc(hidden)] // public for the Python extension and tests
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// The word that callers, ledgers, reports and errors use.
+            /// The word that callers, ledgers, reports and errors use: what [`AsRef`] and `Display` give.
+            #[doc(hidden)] // public for the Python extension
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
+            }
+        }
+
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                self.as_str()
             }
         }
 

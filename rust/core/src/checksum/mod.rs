@@ -25,7 +25,6 @@
 use std::fmt;
 use std::ops::Deref;
 
-pub use batch::hash;
 #[doc(hidden)]
 pub use batch::hash_many;
 use highway::{HighwayHash, HighwayHasher};
@@ -34,6 +33,13 @@ pub use highway_batch as batch;
 
 use crate::error::{Error, Result};
 use crate::text::hex_byte;
+
+/// HighwayHash-64 of a message.
+#[inline]
+#[must_use]
+pub fn hash(key: &Key, message: &[u8]) -> u64 {
+    batch::hash(key, message)
+}
 
 /// A 32-byte HighwayHash key. Its `Debug` output never shows the bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -64,6 +70,7 @@ impl Key {
     ///
     /// # Errors
     /// [`Error::Usage`] for anything else. The message gives lengths only, never the content.
+    #[doc(hidden)] // public for the Python extension
     pub fn parse_hex(text: &[u8]) -> Result<Self> {
         let digits = text.trim_ascii();
         let mut bytes = [0u8; 32];
@@ -112,6 +119,7 @@ impl fmt::Debug for Key {
     }
 }
 
+#[doc(hidden)] // public for the Python extension and benches, which hash with `batch`
 impl Deref for Key {
     type Target = batch::Key;
 

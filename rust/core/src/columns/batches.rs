@@ -163,6 +163,7 @@ impl Batches {
     ///
     /// # Errors
     /// As [`Walk::step`](crate::format::Walk::step).
+    #[doc(hidden)] // public for the Python extension
     pub fn next_batch(&mut self) -> Result<Option<Batch>> {
         if let Some(ahead) = &mut self.ahead {
             return ahead.next_batch(&mut self.own.report);

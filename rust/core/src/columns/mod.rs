@@ -26,10 +26,14 @@ pub use crate::record::{ColumnBuffer, Values};
 #[cfg(feature = "arrow")]
 pub use batches::Batches;
 #[cfg(feature = "arrow")]
+#[doc(hidden)] // public for the Python extension
 pub use damage::{damage, damage_schema};
 #[cfg(feature = "arrow")]
 pub use selection::Selection;
 #[cfg(feature = "arrow")]
 pub use uint64::Uint64Type;
 #[cfg(feature = "arrow")]
-pub use walk_batches::{Batch, Limits};
+#[doc(hidden)] // public for the Python extension
+pub use walk_batches::Batch;
+#[cfg(feature = "arrow")]
+pub use walk_batches::Limits;

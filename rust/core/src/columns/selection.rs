@@ -127,6 +127,7 @@ impl Selection {
     ///
     /// # Errors
     /// [`Error::Usage`] if the source is not in memory, or if the format does not store values unchanged.
+    #[doc(hidden)] // public for benches and tests
     pub fn with_views(mut self, format: &Spec, source: &Arc<dyn Source>) -> Result<Self> {
         base(format, source)?;
         self.views = true;

@@ -70,12 +70,14 @@ impl Format {
     }
 
     /// The extension of the index beside a file, without the dot; `None` for formats without such an index.
+    #[doc(hidden)] // public for the Python extension
     #[must_use]
     pub fn index_extension(&self) -> Option<&'static str> {
         self.index.map(|index| index.extension)
     }
 
     /// Whether its files can be read in parts: see [`split`](crate::format::split).
+    #[doc(hidden)] // public for the Python extension, which divides files among Spark's tasks
     #[must_use]
     pub const fn is_splittable(&self) -> bool {
         self.split.is_some()

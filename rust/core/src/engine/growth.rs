@@ -84,6 +84,7 @@ impl Growth {
     }
 
     /// The format of the file by now.
+    #[doc(hidden)] // public for the Python extension
     #[must_use]
     pub const fn format(&self) -> &'static Format {
         self.format
@@ -109,6 +110,7 @@ impl Growth {
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), also if the file was replaced meanwhile.
+    #[doc(hidden)] // public for the Python extension
     pub fn position_after_all(&self) -> Result<Option<Position>> {
         let is_whole = self.plan == Plan::All && self.up_to.is_none();
         if self.format.tail != Tail::Complete || !is_whole {

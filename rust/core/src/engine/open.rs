@@ -27,8 +27,10 @@ pub enum Start<'a> {
     /// whatever its order.
     Offset(u64),
     /// At the position of another walk.
+    #[doc(hidden)] // public for the Python extension
     Carry(&'a Carry),
     /// At the beginning of this part. The walk ends at the part's end.
+    #[doc(hidden)] // public for the Python extension, which divides files among Spark's tasks
     Part(&'a Part),
     /// After what was read of the file before: see [`Growth`].
     Growth(&'a Growth),

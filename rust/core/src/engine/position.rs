@@ -262,12 +262,14 @@ pub struct Position {
 
 impl Position {
     /// The format that the file had.
+    #[doc(hidden)] // public for the Python extension
     #[must_use]
     pub const fn format(&self) -> &'static Spec {
         self.format
     }
 
     /// What identifies the file; `None` as long as it had no whole unit.
+    #[doc(hidden)] // public for the Python extension
     #[must_use]
     pub const fn identity(&self) -> Option<&Identity> {
         self.identity.as_ref()
@@ -280,6 +282,7 @@ impl Position {
     }
 
     /// The UUID of the last sound record, where records have UUIDs and it is known.
+    #[doc(hidden)] // public for the Python extension
     #[must_use]
     pub fn uuid(&self) -> Option<Uuid> {
         let of_end = || self.end.as_ref().and_then(|end| end.record.uuid);

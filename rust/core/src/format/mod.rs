@@ -30,24 +30,25 @@ pub use detect::{Detection, detect};
 pub(crate) use detect::{Other, is_sidecar, is_text, magic_of, of_sidecar, other_content};
 #[doc(hidden)]
 pub use growth::identity;
+#[doc(hidden)] // public for the Python extension, which divides files among Spark's tasks
 pub use part::split;
 
+#[doc(hidden)] // public for the Python extension, which compares the files of a lake
+pub use crate::engine::Identity;
 use crate::engine::append;
-pub use crate::engine::{
-    Format, Growth, Identity, IfExists, Position, Start, WriteOptions, Writer,
-};
+pub use crate::engine::{Format, Growth, IfExists, Position, Start, WriteOptions, Writer};
 use crate::error::{Error, Result};
 use crate::private::Sealed;
-pub use crate::record::{Checked, Column, ColumnKind, Order, RecordId, Rows, Scalar, Value};
+pub use crate::record::{Checked, Column, ColumnKind, RecordId, Rows, Scalar, Value};
 #[doc(hidden)]
-pub use crate::record::{RecordSet, Room};
+pub use crate::record::{Order, RecordSet, Room};
 use crate::source::{FileSource, Source};
 pub use crate::spec::{Dialect, Filter, Setting, Spec};
 #[doc(hidden)]
 pub use crate::spec::{FormatOption, OptionKind};
 #[doc(hidden)]
-pub use crate::walk::{Carry, Hits, Lookup, Unproven};
-pub use crate::walk::{Eof, IndexSource, Interrupt, OnDamage, Options, Part, Sidecar, Step, Walk};
+pub use crate::walk::{Carry, Hits, Lookup, Part, Unproven};
+pub use crate::walk::{Eof, IndexSource, Interrupt, OnDamage, Options, Sidecar, Step, Walk};
 
 // One list of the types that may be a `dyn Writer`.
 impl Sealed for active::Writer {}

@@ -99,6 +99,7 @@ impl Totals {
     }
 
     /// The total bytes of all ranges.
+    #[doc(hidden)] // public for tests: the summary has it
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.0.iter().map(|total| total.bytes).sum()
@@ -112,7 +113,7 @@ impl Totals {
 
     /// Whether no range is damaged.
     #[must_use]
-    pub fn is_sound(&self) -> bool {
+    pub(crate) fn is_sound(&self) -> bool {
         self.0.iter().all(|total| total.cause.is_none())
     }
 }

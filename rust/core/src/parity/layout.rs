@@ -86,18 +86,21 @@ impl Parameters {
     }
 
     /// The number of data blocks in a full group (k).
+    #[doc(hidden)] // public for the Python extension
     #[must_use]
     pub fn data(self) -> usize {
         usize::from(self.data)
     }
 
     /// The number of parity blocks in a group (m).
+    #[doc(hidden)] // public for the Python extension
     #[must_use]
     pub fn parity(self) -> usize {
         usize::from(self.parity)
     }
 
     /// The bytes of a band (Z), less than 2^28.
+    #[doc(hidden)] // public for the Python extension
     #[must_use]
     pub fn band_bytes(self) -> u64 {
         u64::from(self.block_bytes) * u64::from(self.data) * u64::from(self.groups)

@@ -103,6 +103,7 @@ pub struct LostRange {
     /// The offset after the last byte. It may be after the end of the file.
     pub end: u64,
     /// Of the groups that its blocks are in, the one with the most damage. `None` if no frame has blocks of it.
+    #[doc(hidden)] // public for the Python extension
     pub worst: Option<WorstGroup>,
 }
 

@@ -61,7 +61,10 @@ pub(crate) use layout::MAGIC;
 pub use layout::Parameters;
 #[doc(hidden)]
 pub use layout::Set;
-pub use ledger::{Cause, FileKind, FileSpan, LostRange, SidecarKind, SidecarSpan, WorstGroup};
+pub use ledger::{Cause, FileKind, FileSpan, LostRange};
+#[doc(hidden)]
+// public for the Python extension, which shows them: users have the `Outcome` and the file's ranges
+pub use ledger::{SidecarKind, SidecarSpan, WorstGroup};
 pub(crate) use protected::Differences;
 pub use protected::ProtectedSource;
 #[doc(hidden)]

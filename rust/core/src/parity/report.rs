@@ -81,11 +81,13 @@ pub struct Report {
     /// The file's ledger: from 0 to its end, or to where it was covered.
     pub file: Vec<FileSpan>,
     /// The sidecar's ledger.
+    #[doc(hidden)] // public for the Python extension
     pub sidecar: Vec<SidecarSpan>,
     /// All frames of the sidecar, superseded ones too.
     #[doc(hidden)]
     pub frames: Vec<FrameSpan>,
     /// The group with the most damage, if there is any.
+    #[doc(hidden)] // public for the Python extension
     pub worst: Option<WorstGroup>,
     /// The lost ranges of the file's ledger, each with the worst of its groups.
     pub lost: Vec<LostRange>,
@@ -93,6 +95,7 @@ pub struct Report {
 
 impl Report {
     /// The first range of the file that has a cause.
+    #[doc(hidden)] // public for the Python extension
     #[must_use]
     pub fn first_damage(&self) -> Option<&FileSpan> {
         self.file.iter().find(|span| span.cause.is_some())

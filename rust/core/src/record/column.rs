@@ -1,7 +1,11 @@
 //! Columns of records, their kinds and values, how records are verified, and how UUIDs appear.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
+
+use crate::words::names;
 
 /// The order of a column's values in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -16,15 +20,11 @@ pub enum Order {
     Counting,
 }
 
-impl Order {
-    /// The name that callers use.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Any => "any",
-            Self::Ascending => "ascending",
-            Self::Counting => "counting",
-        }
+names! {
+    Order {
+        Any = "any",
+        Ascending = "ascending",
+        Counting = "counting",
     }
 }
 
@@ -40,13 +40,13 @@ pub struct Column {
     /// [`Writer`](crate::format::Writer::write) makes of the present time is not optional: a conversion may not.
     pub optional: bool,
     /// The order of its values in a sound file.
+    #[doc(hidden)] // public for the Python extension
     pub order: Order,
 }
 
 impl Column {
     /// A column of this name and kind.
-    #[must_use]
-    pub const fn new(name: &'static str, kind: ColumnKind) -> Self {
+    pub(crate) const fn new(name: &'static str, kind: ColumnKind) -> Self {
         Self {
             name,
             kind,
@@ -56,8 +56,7 @@ impl Column {
     }
 
     /// A column that may be omitted in writing.
-    #[must_use]
-    pub const fn optional(name: &'static str, kind: ColumnKind) -> Self {
+    pub(crate) const fn optional(name: &'static str, kind: ColumnKind) -> Self {
         Self {
             name,
             kind,
@@ -100,6 +99,7 @@ pub enum ColumnKind {
 
 impl ColumnKind {
     /// The kind's name, for machines: `uuid`, `timestamp`, `text`, `binary`, `int64`, `uint64`, `boolean`, `list` or `struct`.
+    #[doc(hidden)] // public for the Python extension
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -113,6 +113,12 @@ impl ColumnKind {
             Self::List(_) => "list",
             Self::Struct(_) => "struct",
         }
+    }
+}
+
+impl fmt::Display for ColumnKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 
@@ -241,15 +247,11 @@ pub enum Checked {
     Parity,
 }
 
-impl Checked {
-    /// The word in reports.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Checksum => "checksum",
-            Self::Structure => "structure",
-            Self::Parity => "parity",
-        }
+names! {
+    Checked {
+        Checksum = "checksum",
+        Structure = "structure",
+        Parity = "parity",
     }
 }
 

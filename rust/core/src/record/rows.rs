@@ -20,6 +20,7 @@ pub trait Rows: Sealed {
     fn position(&self, row: usize) -> u64;
 
     /// The offset after the record's last byte. For a record in a compressed chunk, that after the chunk.
+    #[doc(hidden)] // public for the Python extension: the ledger has it
     fn end(&self, row: usize) -> u64;
 
     /// The record's body; empty if it has none.

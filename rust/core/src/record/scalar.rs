@@ -27,6 +27,7 @@ pub enum Scalar {
 
 impl Scalar {
     /// The value of a column; `None` if it is null, a list or a structure.
+    #[doc(hidden)] // public for the Python extension
     #[must_use]
     pub fn of(value: &Value<'_>) -> Option<Self> {
         match *value {
@@ -54,6 +55,7 @@ impl Scalar {
     }
 
     /// The value in a column of this kind; [`Value::Null`] if it is out of that kind's range.
+    #[doc(hidden)] // public for tests
     #[must_use]
     pub fn value(&self, kind: ColumnKind) -> Value<'_> {
         match (self, kind) {

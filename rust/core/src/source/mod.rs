@@ -88,6 +88,7 @@ pub trait Source: Send + Sync {
     fn len(&self) -> u64;
 
     /// Whether there are no bytes.
+    #[doc(hidden)] // for clippy: a type with `len` has it
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -145,6 +146,7 @@ pub trait Source: Send + Sync {
     ///
     /// # Errors
     /// [`Error::Io`].
+    #[doc(hidden)] // files alone know of writers
     fn is_written(&self) -> Result<bool> {
         Ok(false)
     }

@@ -189,6 +189,7 @@ impl Filter {
     }
 
     /// Whether the filter lets all records through.
+    #[doc(hidden)] // public for tests
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -196,6 +197,7 @@ impl Filter {
 
     /// Whether the conditions contradict each other, so that no record of any file can meet them. Considers conditions
     /// on one column, and those on a UUID and its time.
+    #[doc(hidden)] // public for tests
     #[must_use]
     pub fn is_contradictory(&self) -> bool {
         // Records without UUIDs have times before all times of UUIDs.

@@ -122,6 +122,7 @@ impl Spec {
     }
 
     /// Whether records can be appended to its files. Otherwise files are written whole.
+    #[doc(hidden)] // public for the Python extension
     #[must_use]
     pub fn is_appended_to(&self) -> bool {
         self.if_exists().contains(&"append")

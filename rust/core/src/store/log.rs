@@ -137,6 +137,7 @@ impl SegmentLog {
     }
 
     /// Segments that turned out to be damaged when they were to be sealed since the log was opened. They are kept as they are.
+    #[doc(hidden)] // public for tests: `LogReader::segments` has it
     #[must_use]
     pub fn frozen(&self) -> Vec<Segment> {
         self.sealer.frozen()

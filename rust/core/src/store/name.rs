@@ -30,6 +30,7 @@ pub enum SegmentKind {
 
 impl SegmentKind {
     /// The extension of its file.
+    #[doc(hidden)] // public for the Python extension
     #[must_use]
     pub const fn extension(self) -> &'static str {
         match self {
@@ -61,7 +62,7 @@ pub struct SegmentId {
 impl SegmentId {
     /// The name of its file.
     #[must_use]
-    pub fn file_name(&self, kind: SegmentKind) -> String {
+    pub(super) fn file_name(&self, kind: SegmentKind) -> String {
         format!("{self}.{}", kind.extension())
     }
 

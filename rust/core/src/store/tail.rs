@@ -149,6 +149,7 @@ impl Tail {
     ///
     /// # Errors
     /// As [`poll`](Self::poll).
+    #[doc(hidden)] // public for the Python extension: `next_within` waits and reads
     pub fn wait(&mut self, timeout: Duration) -> Result<bool> {
         let deadline = Instant::now().checked_add(timeout);
         loop {

@@ -30,6 +30,7 @@ impl Ledger {
     ///
     /// # Errors
     /// As [`open`], and those of a whole walk.
+    #[doc(hidden)] // public for tests: `Reader::ledger` makes it
     pub fn new(source: Arc<dyn Source>, options: &Options) -> Result<Self> {
         Self::starting(source, options, Start::Beginning)
     }
@@ -59,6 +60,7 @@ impl Ledger {
     }
 
     /// How records are verified, as far as the file was read.
+    #[doc(hidden)] // public for the Python extension
     #[must_use]
     pub fn checked(&self) -> Checked {
         self.walk.checked()

@@ -50,7 +50,7 @@ pub use diagnosis::{Certainty, Diagnosis, Edit, Missing, Neighbour, Reason, Repa
 #[cfg(feature = "chunked")]
 pub use index::{Indexed, index};
 pub use ledger::Ledger;
-pub use protect::{ProtectOptions, Protected, SidecarChange, default_sidecar, protect};
+pub use protect::{ProtectOptions, Protected, SidecarChange, protect};
 #[doc(hidden)]
 pub use protect::{find_sidecar, open_sidecar};
 pub use recover::{RecoverOptions, Recovered, recover, undo_recover};

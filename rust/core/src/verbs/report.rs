@@ -66,6 +66,7 @@ impl ParityReport {
     }
 
     /// How many bytes of the file are, or were, covered. 0 also if nothing is left of the sidecar: by that alone it is sound.
+    #[doc(hidden)] // public for the Python extension
     #[must_use]
     pub fn covered(&self) -> u64 {
         let spans = self.report.file.iter();
@@ -74,6 +75,7 @@ impl ParityReport {
     }
 
     /// How many bytes of the file are of this kind.
+    #[doc(hidden)] // public for the Python extension
     #[must_use]
     pub fn bytes(&self, kind: FileKind) -> u64 {
         let spans = self.report.file.iter().filter(|span| span.kind == kind);

@@ -205,6 +205,7 @@ pub trait Walk: Settle + Send {
     }
 
     /// How the records of this file are checked.
+    #[doc(hidden)] // public for the extension: the report has it
     fn checked(&self) -> Checked;
 
     /// The offset up to which the file has been read.

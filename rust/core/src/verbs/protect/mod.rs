@@ -36,7 +36,7 @@ const STAGES: u64 = 2;
 
 /// The path of a file's parity sidecar, if none is named: the file's with `.par` appended.
 #[must_use]
-pub fn default_sidecar(path: &Path) -> PathBuf {
+pub(super) fn default_sidecar(path: &Path) -> PathBuf {
     suffixed(path, SUFFIX)
 }
 
