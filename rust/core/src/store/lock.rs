@@ -127,7 +127,7 @@ fn busy(disk: &DiskRef, folder: &Path, path: &Path) -> Error {
     let error = io::Error::new(
         ErrorKind::ResourceBusy,
         format!(
-            "another writer has it open{holder}: a log has one writer. Close it there, or read it beside its writer with `readonly`"
+            "another writer has it open{holder}: a log has one writer. Close it there, or open the log to read, which needs no lock"
         ),
     );
     Error::io(Some(folder), "cannot open the log for writing", error)
