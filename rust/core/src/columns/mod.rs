@@ -1,4 +1,22 @@
 //! Records as columns: plain buffers here, and, with the feature `arrow`, Arrow record batches made of them without a copy.
+#![cfg_attr(feature = "arrow", doc = "```")]
+#![cfg_attr(not(feature = "arrow"), doc = "```ignore")]
+//! use seglake::columns::{Batches, Limits, Selection, UuidType};
+//! use seglake::{Options, Reader};
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("orders.active");
+//! # let mut writer = seglake::create(&seglake::format::active::FORMAT, &path)?;
+//! # let null = seglake::Value::Null;
+//! # writer.write(&[null.clone(), null, "order.paid".into(), b"{}"[..].into()])?;
+//! # writer.close()?;
+//!
+//! let (reader, options) = (Reader::open(&path, Options::default())?, Options::default());
+//! let selection = Selection::new(reader.format(), &options, None, UuidType::Extension)?;
+//! for batch in Batches::threaded(reader.source(), &options, selection, Limits::default(), 2)? {
+//!     println!("{} records", batch?.num_rows());
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #[cfg(feature = "arrow")]
 mod ahead;

@@ -39,6 +39,31 @@ const LAST_OF_RUN_BYTES: u64 = 64;
 /// No more is read than the new bytes, the first unit and the last one that was read, of at most 64 KiB and 4 KiB. There are two exceptions.
 /// Zeros at the end of a preallocated file are looked at each time. An oplog of the dialect `draft-1.1` with many keys is
 /// read from the beginning each time, because later messages refer to them.
+///
+/// ```
+/// use seglake::format::{Growth, IfExists, Start, Step, WriteOptions, active, create, open};
+/// use seglake::{Options, Reader, Value};
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("orders.active");
+///
+/// let (mut position, mut read) = (None, 0);
+/// for _ in 0..2 {
+///     let mut writer = create(&active::FORMAT, &path, &WriteOptions::default().if_exists(IfExists::Append))?;
+///     writer.write(&[Value::Null, Value::Null, "order.paid".into(), b"{}"[..].into()])?;
+///     writer.close()?;
+///
+///     // Each record once, however often the file is read.
+///     let source = Reader::open(&path, Options::default())?.source();
+///     let growth = Growth::since(source, &Options::default(), position.as_ref())?;
+///     let mut walk = open(growth.source(), growth.options(), Start::Growth(&growth))?;
+///     while walk.step()? == Step::More {
+///         read += walk.rows().len();
+///     }
+///     position = growth.position(); // as JSON: to_json, from_json
+/// }
+/// assert_eq!(read, 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Growth {
     pub(crate) source: Arc<dyn Source>,

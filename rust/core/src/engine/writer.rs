@@ -63,6 +63,19 @@ impl IfExists {
 /// Options for creating a file or opening one for appending: those that concern several formats, and options that some
 /// formats declare in [`Spec::create_options`], which [`set`](Self::set) sets by name. An option that does not
 /// concern the format is an error.
+///
+/// ```
+/// use seglake::checksum::Key;
+/// use seglake::format::{IfExists, WriteOptions, active, create};
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("orders.active");
+///
+/// let options = WriteOptions::default()
+///     .if_exists(IfExists::Append)
+///     .key(Key::new(b"32 bytes that nobody else knows."));
+/// create(&active::FORMAT, &path, &options)?.close()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct WriteOptions {

@@ -30,6 +30,22 @@ use crate::walk::layers::{EmptyWalk, Layered, WalkLayer};
 use crate::walk::{Hits, OnDamage, Options, Step, Walk};
 
 /// A log, to read, also beside its writer. What it gives is on the disk: no loss of power takes it back.
+///
+/// ```
+/// use seglake::format::Filter;
+/// use seglake::store::{LogOptions, LogReader, SegmentLog};
+/// use seglake::{OnDamage, Options};
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("orders");
+/// # SegmentLog::open(&path, LogOptions::default())?.write("order.paid", "{}")?;
+///
+/// let reader = LogReader::open(&path, Options::default().on_damage(OnDamage::Skip))?;
+/// for record in reader.range(&Filter::default().among("type", ["order.paid"]))? {
+///     assert_eq!(record?.value(), b"{}");
+/// }
+/// assert!(reader.take_skipped().is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct LogReader {
     folder: PathBuf,

@@ -42,6 +42,24 @@ const FIRST_WAIT: Duration = Duration::from_micros(200);
 const LONGEST_WAIT: Duration = Duration::from_millis(8);
 
 /// Gives the records of a log as they come to the disk, each once, in order, also while segments end and are sealed.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use seglake::Options;
+/// use seglake::store::{LogOptions, LogReader, SegmentLog, TailFrom};
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("orders");
+///
+/// let log = SegmentLog::open(&path, LogOptions::default())?;
+/// log.write("order.paid", "{}")?;
+///
+/// let mut tail = LogReader::open(&path, Options::default())?.tail(TailFrom::Start)?;
+/// while let Some(record) = tail.next_within(Duration::from_millis(10))? {
+///     assert_eq!(record.value(), b"{}");
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Tail {
     reader: LogReader,
     /// The place in the log of the segment that is read.

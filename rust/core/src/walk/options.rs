@@ -100,6 +100,22 @@ pub enum Sidecar {
 
 /// Options for reading: those that concern all formats, and those that some formats declare in
 /// [`Spec::open_options`], which [`set`](Self::set) sets by name.
+///
+/// ```
+/// use seglake::format::Filter;
+/// use seglake::{OnDamage, Options, Reader};
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("orders.active");
+/// # seglake::create(&seglake::format::active::FORMAT, &path)?.close()?;
+///
+/// let options = Options::default()
+///     .on_damage(OnDamage::Skip)
+///     .filter(Filter::default().among("type", ["order.paid"]));
+/// for record in Reader::open(&path, options)?.records() {
+///     println!("{} bytes", record?.value().len());
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {

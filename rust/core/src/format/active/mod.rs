@@ -8,6 +8,20 @@
 //! A zero UUID begins the unused space. The checksum is HighwayHash-64 of all bytes of the record before it.
 //! `docs/formats/active.md` describes the format and how readers handle damage.
 //!
+//! ```
+//! use seglake::Value;
+//! use seglake::format::active;
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("orders.active");
+//!
+//! // Columns: uuid, timestamp (which follows from it), type and value. Null makes a UUID of the present time.
+//! let mut writer = seglake::create(&active::FORMAT, &path)?;
+//! writer.write(&[Value::Null, Value::Null, "order.paid".into(), b"{}"[..].into()])?;
+//! writer.close()?;
+//! assert_eq!(seglake::open(&path)?.records().count(), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! `resync` finds where damage ends. Only this format has `group`, records that are parsed, hashed and committed
 //! together. `sequence` and `Unhashed` of `writer` are shared with the writers of sealed
 //! segments.

@@ -11,6 +11,21 @@
 //! start offsets ascend, with or without gaps. A zero header followed by zeros to the end is unused space.
 //! [`Index`] is the index. `docs/formats/chunked.md` describes the format and how readers handle damage.
 //!
+//! ```
+//! use seglake::Value;
+//! use seglake::format::{WriteOptions, chunked, create};
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("events.chunked");
+//!
+//! // Columns: offset (which counts), timestamp and value.
+//! let mut writer = create(&chunked::FORMAT, &path, &WriteOptions::default().set("level", 3))?;
+//! let noon = Value::Timestamp(1_700_000_000_000_000);
+//! writer.write(&[Value::Null, noon, b"started"[..].into()])?;
+//! writer.close()?;
+//! assert_eq!(seglake::open(&path)?.records().count(), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! From the bottom up: `layout` (bytes to fields), `judge` (the rules), `hop` (headers alone), `records` and
 //! `payload` (content, decoded and counted), `emitting` (emits the records of a verified chunk), `resync` (where
 //! damage ends), `part` (planning), `state`, `walk`, `last` (where a growth ends) and `start`. Then `index`,

@@ -10,6 +10,29 @@
 //! In the dialect `draft-1.1` messages refer to keys that earlier ones declared. A walk keeps them all,
 //! up to a limit. Its [`Carry`](super::Carry) contains them.
 //!
+//! ```
+//! use seglake::format::{Dialect, WriteOptions, create, oplog};
+//! use seglake::{Options, Reader, Value};
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("messages.oplog");
+//!
+//! // A value for each column of the dialect.
+//! let draft = WriteOptions::default().dialect(Dialect::Draft);
+//! let mut writer = create(&oplog::FORMAT, &path, &draft)?;
+//! let fields = writer.columns().iter().map(|column| match column.name {
+//!     "value" => Value::Binary(b"hello"),
+//!     "clock" => Value::List(Vec::new()),
+//!     _ if column.optional => Value::Null,
+//!     _ => Value::UInt64(1),
+//! });
+//! writer.write(&fields.collect::<Vec<_>>())?;
+//! writer.close()?;
+//!
+//! let reader = Reader::open(&path, Options::default().dialect(Dialect::Draft))?;
+//! assert_eq!(reader.records().filter_map(Result::ok).count(), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Only this format has:
 //! - the dialects: `layout/`, the base of `draft` and `encode` (those of the draft) and of `autobase/` (that of
 //!   the npm package)

@@ -10,6 +10,25 @@
 //! entry's UUID and its message: the same checksum that the record has in an active segment.
 //! `docs/formats/sealed.md` describes the format and how readers handle damage.
 //!
+//! ```
+//! use seglake::format::active;
+//! use seglake::verbs::{SealOptions, seal};
+//! use seglake::{Options, RecordId};
+//! # let folder = tempfile::tempdir()?;
+//! # let (path, sealed) = (folder.path().join("orders.active"), folder.path().join("orders.sealed"));
+//! # let mut writer = seglake::create(&active::FORMAT, &path)?;
+//!
+//! let uuid = seglake::uuid6::Generator::default().now();
+//! writer.write(&[uuid.into(), seglake::Value::Null, "order.paid".into(), b"{}"[..].into()])?;
+//! writer.close()?;
+//!
+//! // Each record keeps its checksum.
+//! let source = seglake::open(&path)?.source();
+//! seal(source, &Options::default(), &sealed, &SealOptions::default(), |_| Ok(()))?;
+//! assert!(seglake::open(&sealed)?.get(&RecordId::from(uuid))?.is_some());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! From the bottom up:
 //! - `layout`: bytes to fields. `index` and `trailer`, which `front` combines, with what the whole index proves.
 //!   `locate` finds the trailer.

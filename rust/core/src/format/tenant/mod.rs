@@ -13,6 +13,24 @@
 //! block's CRC-32 covers its partition's ID and its bytes. Version 1 has no checksums. `docs/formats/tenant.md`
 //! describes the format and how readers handle damage.
 //!
+//! ```
+//! use seglake::format::tenant::{self, Contents};
+//! use seglake::{Options, Value};
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("messages.tenant");
+//!
+//! // Columns: partition, tenant, index (which counts) and value.
+//! let mut writer = seglake::create(&tenant::FORMAT, &path)?;
+//! for tenant in ["alice", "bob"] {
+//!     writer.write(&[7_i64.into(), tenant.into(), Value::Null, b"hello"[..].into()])?;
+//! }
+//! writer.close()?;
+//!
+//! let contents = Contents::read(seglake::open(&path)?.source(), &Options::default())?;
+//! assert_eq!((contents.partitions(), contents.tenants()), (&[7][..], vec![&b"alice"[..], b"bob"]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! From the bottom up:
 //! - `block` (tenant IDs, and the decoder of a block), `toc` (entries), `layout` (what is written), `probe`
 //!   (reading, and examining places with bounded work), `front` (what comes before the data)
