@@ -32,7 +32,17 @@ class SeglakeError(Exception):
 
 
 class FormatError(SeglakeError, ValueError):
-    """The bytes are not of the format asked for, or no format could be told from them."""
+    """The bytes are not of the format asked for, or no format could be told from them.
+
+    Attributes:
+        cause: what is wrong with the files of a log, such as `missing_segment`: a word of docs/verify.md; else None.
+    """
+
+    def __init__(
+        self, reason: str, *, path: str | None = None, next: str | None = None, cause: str | None = None
+    ) -> None:
+        super().__init__(reason, path=path, next=next)
+        self.cause = cause
 
 
 class LimitError(SeglakeError):

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use seglake::checksum::Key;
+use seglake::error::LogFault;
 use seglake::format::{Filter, Options, Value};
 use seglake::store::{
     Durability, LogOptions, LogReader, NewRecord, Recovery, Retention, SegmentKind, SegmentLog,
@@ -791,10 +792,12 @@ fn missing_segments_are_named() {
     }
     let active = folder.files("active");
     fs::rename(&active[0], &moved).unwrap();
-    let error = LogReader::open(folder.log(), Options::default())
-        .unwrap_err()
-        .to_string();
+    let error = LogReader::open(folder.log(), Options::default()).unwrap_err();
+    let fault = LogFault::MissingSegment;
+    assert!(matches!(error, Error::Log { fault: found, .. } if found == fault));
+    let error = error.to_string();
     assert!(error.contains("newest segments are missing"), "{error}");
+    assert!(error.ends_with(fault.next()), "{error}");
     let error = SegmentLog::open(folder.log(), quick())
         .unwrap_err()
         .to_string();

@@ -22,9 +22,39 @@ use uuid::Uuid;
 
 pub use crate::cause::Cause;
 use crate::text;
+use crate::words::words;
 
 /// The result of everything in this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
+
+words! {
+    /// What is wrong with the files of a [log](crate::store).
+    LogFault {
+        /// A segment is not there, or the newest ones are not.
+        MissingSegment = "missing_segment",
+        /// A file has another segment than its name says.
+        OtherSegment = "other_segment",
+        /// Two segments have one place.
+        DoubledSegment = "doubled_segment",
+        /// There are segments of different logs.
+        ForeignSegment = "foreign_segment",
+    }
+}
+
+impl LogFault {
+    /// What to do next.
+    #[must_use]
+    pub const fn next(self) -> &'static str {
+        match self {
+            Self::MissingSegment => {
+                "restore its file. `seglake cat FILE` reads another one, and `seglake log tail --on-damage skip` all but the missing ones"
+            }
+            Self::OtherSegment => "move it elsewhere, and restore the file of this one",
+            Self::DoubledSegment => "move the one that does not belong to this log elsewhere",
+            Self::ForeignSegment => "move those that do not belong to this one elsewhere",
+        }
+    }
+}
 
 /// Every error of this crate.
 #[derive(Debug, thiserror::Error)]
@@ -76,6 +106,17 @@ pub enum Error {
         message: String,
         /// What to do next, if there is something.
         next: Option<&'static str>,
+    },
+    /// The segments of a [log](crate::store) do not fit together, or a file of it is not the segment that it has to be.
+    #[error("{}: {}: {}", text::path(path), text::printable(message), fault.next())]
+    #[non_exhaustive]
+    Log {
+        /// The file, or the log's folder.
+        path: PathBuf,
+        /// What is wrong.
+        fault: LogFault,
+        /// What was expected and what was there.
+        message: String,
     },
     /// The caller asked for something impossible.
     #[error("{}", text::printable(_0))]
@@ -169,9 +210,11 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Io { source, .. } => source.kind(),
-            Self::Damage(_) | Self::Format { .. } | Self::Replaced { .. } | Self::Number { .. } => {
-                ErrorKind::InvalidData
-            }
+            Self::Damage(_)
+            | Self::Format { .. }
+            | Self::Log { .. }
+            | Self::Replaced { .. }
+            | Self::Number { .. } => ErrorKind::InvalidData,
             Self::Usage(_) | Self::Columns { .. } => ErrorKind::InvalidInput,
             Self::Limit { .. } => ErrorKind::FileTooLarge,
             Self::SegmentGone { .. } => ErrorKind::NotFound,
@@ -191,10 +234,20 @@ impl Error {
             | Self::Format { path, .. }
             | Self::Io { path, .. }
             | Self::Replaced { path, .. } => path.as_deref(),
-            Self::OutcomeUnknown { path, .. }
+            Self::Log { path, .. }
+            | Self::OutcomeUnknown { path, .. }
             | Self::Partial { path, .. }
             | Self::SegmentGone { path, .. } => Some(path),
             Self::Usage(_) | Self::Columns { .. } | Self::Interrupted | Self::Bug(_) => None,
+        }
+    }
+
+    /// The error of a log whose files are not what they have to be.
+    pub(crate) fn log(path: &Path, fault: LogFault, message: String) -> Self {
+        Self::Log {
+            path: path.to_path_buf(),
+            fault,
+            message,
         }
     }
 

@@ -90,6 +90,18 @@ fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
             fields.set_item("next", next)?;
             "FormatError"
         }
+        Error::Log {
+            path,
+            fault,
+            message,
+            ..
+        } => {
+            fields.set_item("reason", printable(&message))?;
+            fields.set_item("path", path.as_os_str())?;
+            fields.set_item("next", fault.next())?;
+            fields.set_item("cause", fault.as_str())?;
+            "FormatError"
+        }
         Error::Columns {
             ref lost,
             ref missing,

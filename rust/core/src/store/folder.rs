@@ -8,7 +8,7 @@ use super::identity;
 use super::name::{SegmentId, SegmentKind};
 use crate::checksum::Key;
 use crate::disk::DiskRef;
-use crate::error::{Error, Result};
+use crate::error::{Error, LogFault, Result};
 use crate::output::is_quarantine_offset;
 use crate::source::FileSource;
 use crate::verbs::repaired_name;
@@ -72,8 +72,8 @@ impl Listing {
     /// listing that overlaps with renames and removals may miss a file: of a segment that is sealed meanwhile it may miss both.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::Format`] for a folder of other files, a segment that is missing, a place that is taken twice, and first
-    /// UUIDs that do not ascend.
+    /// [`Error::Io`]; [`Error::Format`] for a folder of other files; [`Error::Log`] for a segment that is missing, a place that is taken
+    /// twice, and first UUIDs that do not ascend.
     pub(super) fn read(disk: &DiskRef, folder: &Path, reached: u64) -> Result<Self> {
         let (mut first, mut whole) = (None, 0);
         let (mut wrong, mut alike) = (String::new(), 0);
@@ -104,10 +104,10 @@ impl Listing {
     /// The same, where segments that are missing are passed over.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::Format`] for segments of several logs.
+    /// [`Error::Io`]; [`Error::Format`] for a folder of other files; [`Error::Log`] for segments of several logs.
     pub(super) fn read_past_gaps(disk: &DiskRef, folder: &Path, reached: u64) -> Result<Self> {
         match Self::read(disk, folder, reached) {
-            Err(error @ Error::Format { .. }) => {
+            Err(error @ Error::Log { .. }) => {
                 let listing = Self::once(disk, folder)?;
                 let ascends = |pair: &[Segment]| {
                     let [before, after] = pair else { return true };
@@ -193,32 +193,29 @@ impl Listing {
                     .to_owned(),
             });
         }
-        let wrong = |message| {
-            Err(Error::Format {
-                path: Some(folder.to_path_buf()),
-                next: None,
-                message,
-            })
-        };
+        let wrong = |fault, message| Err(Error::log(folder, fault, message));
         for pair in self.segments.windows(2) {
             let [before, after] = pair else { continue };
             let (before, after) = (before.id, after.id);
             if before.sequence == after.sequence {
-                return wrong(format!(
-                    "expected one segment {}, found two: {before} and {after}. Move the one that does not belong to this log elsewhere",
+                let message = format!(
+                    "expected one segment {}, found two: {before} and {after}",
                     before.sequence
-                ));
+                );
+                return wrong(LogFault::DoubledSegment, message);
             }
             if before.sequence + 1 != after.sequence {
-                return wrong(format!(
-                    "expected segment {} after {before}, found {after}: a segment is missing. Restore its file. `seglake cat FILE` reads another one, and `seglake log tail --on-damage skip` all but this one",
+                let message = format!(
+                    "expected segment {} after {before}, found {after}: a segment is missing",
                     before.sequence + 1
-                ));
+                );
+                return wrong(LogFault::MissingSegment, message);
             }
             if before.first >= after.first {
-                return wrong(format!(
-                    "expected a first UUID greater than that of {before}, found {after}: these are segments of different logs. Move those that do not belong to this one elsewhere"
-                ));
+                let message = format!(
+                    "expected a first UUID greater than that of {before}, found {after}: these are segments of different logs"
+                );
+                return wrong(LogFault::ForeignSegment, message);
             }
         }
         self.check_reaches(folder, reached)
@@ -227,19 +224,16 @@ impl Listing {
     /// Refuses a log whose newest segments are gone: the synced mark is in the segment of this place in the log.
     ///
     /// # Errors
-    /// [`Error::Format`].
+    /// [`Error::Log`].
     pub(super) fn check_reaches(&self, folder: &Path, sequence: u64) -> Result<()> {
         let newest = self.newest().map_or(0, |newest| newest.id.sequence);
         if newest >= sequence {
             return Ok(());
         }
-        Err(Error::Format {
-            path: Some(folder.to_path_buf()),
-            next: None,
-            message: format!(
-                "expected the segments up to {sequence}, as the synced mark says, found those up to {newest}: the newest segments are missing. Restore their files"
-            ),
-        })
+        let message = format!(
+            "expected the segments up to {sequence}, as the synced mark says, found those up to {newest}: the newest segments are missing"
+        );
+        Err(Error::log(folder, LogFault::MissingSegment, message))
     }
 
     /// Segments without a parity sidecar, in their order. That it is not sealed, or not yet, is not known of those that have two files.
@@ -306,7 +300,7 @@ pub(super) fn is_key_of(disk: &DiskRef, key: Key, segments: &[Segment]) -> bool 
 /// damage to who reads past damage, and to all of a frozen one. Else reading it is an error of the disk.
 ///
 /// # Errors
-/// [`Error::SegmentGone`] if it was removed; [`Error::Format`] for another segment under its name; [`Error::Io`].
+/// [`Error::SegmentGone`] if it was removed; [`Error::Log`] for another segment under its name; [`Error::Io`].
 pub(super) fn open_file(
     disk: &DiskRef,
     folder: &Path,
@@ -324,7 +318,7 @@ pub(super) fn open_file(
                     true => source.around_unreadable(),
                     false => source,
                 };
-                identity::check(disk, &options.keys, (id, kind), &source)?;
+                identity::check(disk, &options.keys, (id, kind), (&path, &source))?;
                 return Ok((source, kind));
             }
             Err(error) if error.is_not_found() => missing = Some(path),

@@ -9,7 +9,7 @@ use super::name::{SegmentId, SegmentKind};
 use crate::checksum::Key;
 use crate::disk::DiskRef;
 use crate::engine::Start;
-use crate::error::{Error, Result};
+use crate::error::{Error, LogFault, Result};
 use crate::format;
 use crate::record::Value;
 use crate::source::{FileSource, Source as _};
@@ -22,12 +22,12 @@ const UUID_BYTES: usize = 16;
 /// wrong with a damaged one is left to those who read it.
 ///
 /// # Errors
-/// [`Error::Format`].
+/// [`Error::Log`].
 pub(super) fn check(
     disk: &DiskRef,
     keys: &[Key],
     (id, kind): (SegmentId, SegmentKind),
-    file: &FileSource,
+    (path, file): (&Path, &FileSource),
 ) -> Result<()> {
     let mut first = [0; UUID_BYTES];
     let read = file.read_exact_at(0, &mut first);
@@ -35,14 +35,14 @@ pub(super) fn check(
         return Ok(());
     }
     match sound_first(disk, keys, kind, file) {
-        Ok(Some(found)) if found != id.first => Err(Error::Format {
-            path: file.path().map(Into::into),
-            next: None,
-            message: format!(
-                "expected the segment whose first record is {}, as its name says, found a sound one whose first record is {found}: it is another segment. Move it elsewhere, and restore the file of this one",
+        Ok(Some(found)) if found != id.first => Err(Error::log(
+            path,
+            LogFault::OtherSegment,
+            format!(
+                "expected the segment whose first record is {}, as its name says, found a sound one whose first record is {found}: it is another segment",
                 id.first
             ),
-        }),
+        )),
         _ => Ok(()),
     }
 }

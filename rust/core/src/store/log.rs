@@ -60,7 +60,7 @@ impl SegmentLog {
     ///
     /// # Errors
     /// [`Error::Io`] where the folder cannot be written to, or another writer has it open (the error names the process);
-    /// [`Error::Format`] where segments are missing, and for a folder of other files, to which nothing is written; [`Error::Damage`] where
+    /// [`Error::Log`] where segments are missing; [`Error::Format`] for a folder of other files, to which nothing is written; [`Error::Damage`] where
     /// the key is probably another one.
     pub fn open(path: impl AsRef<Path>, options: LogOptions) -> Result<Self> {
         let folder = absolute(path.as_ref())?;

@@ -88,8 +88,8 @@ impl LogReader {
     /// `options` are not used.
     ///
     /// # Errors
-    /// [`Error::Io`] if the folder cannot be read; [`Error::Format`] where segments are missing, and for a folder of other files. An empty
-    /// folder is an empty log. [`Error::Usage`] for more than one key.
+    /// [`Error::Io`] if the folder cannot be read; [`Error::Log`] where segments are missing; [`Error::Format`] for a folder of other
+    /// files. An empty folder is an empty log. [`Error::Usage`] for more than one key.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let [key] = *options.keys else {
             return Err(Error::Usage("a log has one key: give one".to_owned()));

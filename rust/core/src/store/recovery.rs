@@ -71,7 +71,7 @@ pub(super) struct Recovered {
 /// Puts a log in order, whose lock is held.
 ///
 /// # Errors
-/// [`Error::Io`]; [`Error::Format`] where segments are missing; [`Error::Damage`] where the key is probably another one.
+/// [`Error::Io`]; [`Error::Log`] where segments are missing; [`Error::Damage`] where the key is probably another one.
 pub(super) fn recover(disk: &DiskRef, folder: &Path, key: Key) -> Result<Recovered> {
     let mut listing = Listing::read(disk, folder, 0)?;
     let mut mark = MarkFile::open(disk, folder, key)?;

@@ -95,8 +95,7 @@ impl SkippedList {
         opened: Result<T>,
     ) -> Result<Option<T>> {
         let is_lost = |error: &Error| {
-            matches!(error, Error::Format { .. } | Error::SegmentGone { .. })
-                || error.is_not_found()
+            matches!(error, Error::Log { .. } | Error::SegmentGone { .. }) || error.is_not_found()
         };
         match opened {
             Err(error) if is_lost(&error) && !options.strict => {

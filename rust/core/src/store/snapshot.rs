@@ -58,7 +58,8 @@ impl LogReader {
                 // Sealed or removed since it was listed.
                 Err(error) if error.is_not_found() && tries > 0 => {}
                 // The mark was read before all that it reaches was removed.
-                Err(Error::Format { .. }) if tries > 0 && self.view()?.mark != view.mark => {}
+                Err(Error::Format { .. } | Error::Log { .. })
+                    if tries > 0 && self.view()?.mark != view.mark => {}
                 filled => break filled.map(|()| staged)?,
             }
         };

@@ -156,7 +156,7 @@ impl ListedSegment {
     /// where its first one is not that of its name. What the disk cannot read is an error to strict reading, else damage.
     ///
     /// # Errors
-    /// [`Error::SegmentGone`] if it was removed; [`Error::Format`] if there is another segment under its name; [`Error::Io`].
+    /// [`Error::SegmentGone`] if it was removed; [`Error::Log`] if there is another segment under its name; [`Error::Io`].
     pub fn open(&self, options: &Options) -> Result<OpenedSegment> {
         let reach = SegmentExtent {
             bound: self.bound,
