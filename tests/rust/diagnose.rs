@@ -346,6 +346,25 @@ fn text_in_the_middle() {
 }
 
 #[test]
+fn bytes_cut_out_of_the_beginning_of_a_record() {
+    let sound = active(20, 300, 0);
+    let at = positions(&sound)[5];
+    for (place, missing) in [(0, 1), (6, 7), (2, 12)] {
+        let bytes = sound.damaged(|bytes| {
+            bytes.drain(at + place..at + place + missing);
+        });
+        let (_, found) = sound.explained(&bytes);
+        assert_eq!(found.len(), 1, "{}", shown(&found));
+        assert_eq!(found[0].reason, Reason::MissingBytes, "{}", shown(&found));
+        let put_in = match missing {
+            1 => "with 1 byte put in".to_owned(),
+            missing => format!("with {missing} bytes put in"),
+        };
+        assert!(found[0].evidence.starts_with(&put_in), "{}", shown(&found));
+    }
+}
+
+#[test]
 fn a_file_that_was_copied_as_text() {
     for sound in [active(20, 200, 0), chunked(20, 200)] {
         let mut crlf = Vec::new();

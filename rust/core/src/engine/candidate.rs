@@ -137,6 +137,17 @@ impl Candidate {
         self.body.end.saturating_sub(self.body.start)
     }
 
+    /// Whether it is all of a range by its own length, so that only its bytes can be wrong.
+    pub(crate) fn is_whole(&self, span: &Span) -> bool {
+        let end = |stated| self.body.start.saturating_add(stated as u64);
+        self.by_checksum && self.body.start >= span.start && self.stated.map(end) == Some(span.end)
+    }
+
+    /// Whether a single flipped bit would have been found.
+    pub(crate) fn is_tried(&self) -> bool {
+        self.syndrome.is_some() || self.tried as u64 >= self.len()
+    }
+
     /// Reads the bytes that `check` takes, as they are in the file.
     pub(crate) fn read(&self, source: &dyn Source) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();

@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::judge::{Head, structure};
-use super::layout::{ALIGNMENT, HEADER_BYTES, Header, align};
+use super::judge::{self, Head, structure};
+use super::layout::{ALIGNMENT, HEADER_BYTES, Header, Item, align};
 use super::payload::{Content, check};
-use super::{LIMIT_BYTES, hop};
+use super::{LIMIT_BYTES, hop, index};
 use crate::engine::candidate::{
-    Candidate, Candidates, MAX_LENGTHS_TRIED_BYTES, MAX_TRIED_BYTES, Trial, read_piece,
+    Candidate, Candidates, MAX_LENGTHS_TRIED_BYTES, MAX_TRIED_BYTES, Misplaced, Trial, read_piece,
 };
 use crate::error::Result;
 use crate::ledger::{Cause, Span};
@@ -58,6 +58,39 @@ impl Candidates for Chunked {
             candidates.push(Candidate::zeros("padding", span.start..span.end));
         }
         Ok(candidates)
+    }
+
+    fn misplaced(&mut self, span: &Span) -> Result<Vec<Misplaced>> {
+        let Some(index) = index::find(&*self.source, &self.options) else {
+            return Ok(Vec::new());
+        };
+        let (before, after) = index::around(&*index, span.start)?;
+        // What an index says that is another log's, or an older one, is nothing about this one.
+        let is_in_place = |item: Item| hop::chunk_of(item, &*self.source);
+        if before.map(is_in_place).transpose()?.flatten().is_none() {
+            return Ok(Vec::new());
+        }
+        let mut found = Vec::new();
+        for item in after {
+            if is_in_place(item)?.is_some() {
+                return Ok(Vec::new());
+            }
+            let source = self.source.clone();
+            let check = move |at: u64| {
+                let head = hop::read(&*source, at)?;
+                let header = head.verified().filter(|_| judge::agrees(item, head));
+                Ok(Trial {
+                    end: header.map(|header| header.payload_end(at)),
+                    work: HEADER_BYTES as u64,
+                })
+            };
+            found.push(Misplaced {
+                what: "chunk",
+                offset: item.file_offset.cast_unsigned(),
+                check: Box::new(check),
+            });
+        }
+        Ok(found)
     }
 
     fn alignment(&self) -> u64 {

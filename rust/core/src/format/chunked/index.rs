@@ -283,6 +283,43 @@ pub(super) fn stated(log: &Arc<dyn Source>, options: &Options) -> Result<Option<
     }))
 }
 
+/// The last item of an index that is before an offset in the log, and the first few after it.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(super) fn around(index: &dyn Source, at: u64) -> Result<(Option<Item>, Vec<Item>)> {
+    let (mut before, mut after) = (None, Vec::new());
+    let items = index.len() / ITEM_BYTES as u64;
+    let read = |number: u64| {
+        let mut bytes = [0; ITEM_BYTES];
+        index.read_exact_at(number * ITEM_BYTES as u64, &mut bytes)?;
+        Ok::<_, Error>(judge::item(&bytes).ok())
+    };
+    // They ascend, but for damaged ones: what is found then is not in place.
+    let (mut low, mut high) = (0, items);
+    while low < high {
+        let middle = low.midpoint(high);
+        let item = read(middle)?.filter(|item| item.file_offset >= 0);
+        match item.is_some_and(|item| item.file_offset.cast_unsigned() < at) {
+            true => low = middle + 1,
+            false => high = middle,
+        }
+    }
+    if let Some(last) = low.checked_sub(1) {
+        before = read(last)?;
+    }
+    for number in low..items.min(low.saturating_add(MOST_AFTER)) {
+        let item = read(number)?;
+        after.extend(
+            item.filter(|item| item.file_offset >= 0 && item.file_offset.cast_unsigned() > at),
+        );
+    }
+    Ok((before, after))
+}
+
+/// How many items after an offset are of use: chunks may be damaged.
+const MOST_AFTER: u64 = 4;
+
 /// Walks a segment, damaged or not, and passes to `put` the item of each good chunk that has records, in order.
 /// That is the segment's index as a writer would have written it. Returns a summary of the segment.
 ///

@@ -23,14 +23,14 @@ use std::sync::Arc;
 
 use super::Report;
 use super::diagnosis::{Certainty, Diagnosis, Edit, Reason};
-use crate::engine::candidate::{Candidate, Candidates};
+use crate::engine::candidate::Candidates;
 use crate::engine::{Format, Stated};
 use crate::error::Result;
 use crate::format::by_name;
 use crate::ledger::{Cause, Kind, Span, Summary};
 use crate::record::Checked;
 use crate::setters::setters;
-use crate::source::{Source, data_end};
+use crate::source::{Fill, Source, View, data_end};
 use crate::walk::Options;
 use budget::Budget;
 use excerpt::Excerpt;
@@ -320,9 +320,15 @@ impl Case<'_> {
         }
         if let Some(candidates) = &mut self.candidates
             && candidates.reads_alone()
-            && let Some(found) = shift::missing(&mut **candidates, span)?
         {
-            return Ok(found);
+            if let Some(found) = self.cut_out(span)? {
+                return Ok(found);
+            }
+            if let Some(candidates) = &mut self.candidates
+                && let Some(found) = shift::missing(&mut **candidates, span)?
+            {
+                return Ok(found);
+            }
         }
         self.unexplained(span)
     }
@@ -480,6 +486,29 @@ impl Case<'_> {
         Ok(None)
     }
 
+    /// A diagnosis of a unit of which bytes at its beginning are missing: with others put in, its lengths lead to the next sound one.
+    fn cut_out(&mut self, span: &Span) -> Result<Option<Explanation>> {
+        if span.kind != Kind::Corrupt || span.len() > sectors::LARGE {
+            return Ok(None);
+        }
+        for missing in 1..=shift::MAX_CUT_OUT {
+            let change = (span.start..span.start, Fill::Zeros(missing));
+            let view: Arc<dyn Source> = Arc::new(View::new(self.source.clone(), vec![change]));
+            let Some(mut candidates) = self.format.candidates(&view, self.options)? else {
+                return Ok(None);
+            };
+            let longer = Span {
+                end: span.end + missing,
+                ..*span
+            };
+            let all = candidates.candidates(&longer)?;
+            if let Some(own) = all.iter().find(|own| own.is_whole(&longer)) {
+                return Ok(Some(shift::cut_out(own.what, span, missing)));
+            }
+        }
+        Ok(None)
+    }
+
     fn unexplained(&mut self, span: &Span) -> Result<Explanation> {
         let evidence = if self.report.summary.checked == Checked::Structure {
             "the file has no checksums that could prove what the bytes were"
@@ -498,9 +527,7 @@ impl Case<'_> {
         let mut untried = Vec::new();
         if let Some(candidates) = &mut self.candidates {
             let all = candidates.candidates(span)?;
-            let is_tried =
-                |own: &Candidate| own.syndrome.is_some() || own.tried as u64 >= own.len();
-            if let Some(own) = all.iter().find(|own| own.by_checksum && !is_tried(own)) {
+            if let Some(own) = all.iter().find(|own| own.by_checksum && !own.is_tried()) {
                 untried.push(format!(
                     "bits of the {} at {} after its first {} bytes, of {}",
                     own.what,

@@ -28,6 +28,8 @@ const MIN_KEPT: usize = 20;
 const MAX_RETURNS: usize = 1024;
 /// How many of its first ones are left out, one after the other.
 const MAX_SKIPPED: usize = 4;
+/// How many bytes that are missing at the beginning of a unit are tried.
+pub(super) const MAX_CUT_OUT: u64 = 64;
 /// The page size of file systems.
 const PAGE_BYTES: u64 = 4096;
 
@@ -301,6 +303,16 @@ pub(super) fn missing(candidates: &mut dyn Candidates, span: &Span) -> Result<Op
     let explanation = Explanation::new(Reason::MissingBytes, Certainty::Possible, evidence);
     let against = "bytes that were written over would look the same";
     Ok(Some(explanation.but(against)))
+}
+
+/// Explains a unit that has its length once bytes are put in at its beginning.
+pub(super) fn cut_out(what: &str, span: &Span, missing: u64) -> Explanation {
+    let evidence = format!(
+        "with {} put in before its lengths, the {what} at {} ends where the next sound one begins",
+        bytes_of(missing),
+        span.start
+    );
+    Explanation::new(Reason::MissingBytes, Certainty::Likely, evidence)
 }
 
 fn interrupted(certainty: Certainty, evidence: String) -> Explanation {
