@@ -96,6 +96,8 @@ def test_a_terminal_never_gets_raw_bytes(source: Path) -> None:
         (["--range", "a:b"], "expected an offset"),
         (["--range", "-1:5"], "expected an offset"),
         (["--range", "9:5"], "ends before it starts"),
+        (["--range", "+x"], "expected an offset"),
+        (["--range", "+5", "--hex"], "zeros have no offset to show"),
         (["--range", "0:1281"], "expected a range within its 1,280 bytes, found 0 to 1,281"),
         (["--range", "1281:"], "1,280 bytes"),
         (["--range", "0:1", "."], "is a folder"),
@@ -206,3 +208,11 @@ def test_a_full_disk_leaves_nothing_and_is_said_of_the_file(small_disk: Path, tm
     done = here("extract", large, "--range", ":", output)
     assert (done.status, done.err) == (2, f"seglake: {output}: No space left on device\n")
     assert list(small_disk.iterdir()) == []
+
+
+def test_zeros_are_put_between_ranges(tmp_path: Path) -> None:
+    source, output = tmp_path / "source", tmp_path / "output"
+    source.write_bytes(b"abcdefgh")
+    done = here("extract", source, "--range", ":3", "--range", "+5", "--range", "3:", output)
+    assert (done.status, output.read_bytes()) == (0, b"abc\0\0\0\0\0defgh")
+    assert "3 bytes from offset 0, 5 zeros, 5 bytes from offset 3" in done.err

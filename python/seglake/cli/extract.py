@@ -26,6 +26,7 @@ Examples:
   seglake extract --range 0x134:0x19b damaged.active part.bin
   seglake extract --range :4096 s3://bucket/january.sealed | xxd | head
   seglake extract --range :308 --range 411: damaged.active > rest.bin
+  seglake extract --range :4096 --range +512 --range 4096: cut.sealed filled.sealed
 """
 
 
@@ -40,7 +41,7 @@ Examples:
     required=True,
     callback=options.byte_ranges,
     help="From offset START up to END, without it; decimal or 0x hexadecimal; the file's ends where left out. Given "
-    "again, ranges follow each other.",
+    "again, ranges follow each other; +N is N zeros between them.",
 )
 @click.option("--hex", "as_hex", is_flag=True, help="Write a hexdump with the offsets in SRC; on a terminal always.")
 @options.overwrite
@@ -48,7 +49,7 @@ Examples:
 @options.debug
 def command(
     source: str,
-    wanted: Sequence[tuple[int, int | None]],
+    wanted: Sequence[tuple[int, int | None] | int],
     destination: str | None,
     as_hex: bool,
     overwrite: bool,
@@ -65,19 +66,26 @@ def command(
         ranges = [_within(file, own) for own in wanted]
         if destination is None:
             as_hex = as_hex or is_terminal(sys.stdout)
+            if as_hex and any(isinstance(own, int) for own in ranges):
+                raise Trouble("--range +N: zeros have no offset to show: write to a file, or through a pipe")
             _copy(file, ranges, sys.stdout.buffer.write, as_hex=as_hex)
             return Status.SOUND
         check_destination(file, destination)
         with telling_of_existing(), new_file(destination, replace=overwrite) as new:
             _copy(file, ranges, new.write, as_hex=as_hex)
-    said = (f"{count(end - start, 'byte')} from offset {start:,}" for start, end in ranges)
+    said = (
+        count(own, "zero") if isinstance(own, int) else f"{count(own[1] - own[0], 'byte')} from offset {own[0]:,}"
+        for own in ranges
+    )
     click.echo(f"{printable(destination)}: {', '.join(said)}", err=True)
     return Status.SOUND
 
 
-def _within(file: Input, wanted: tuple[int, int | None]) -> tuple[int, int]:
-    """The range with both ends, if it is within the file."""
+def _within(file: Input, wanted: tuple[int, int | None] | int) -> tuple[int, int] | int:
+    """The range with both ends, if it is within the file, or how many zeros."""
     size = file.size
+    if isinstance(wanted, int):
+        return wanted
     start, end = wanted[0], size if wanted[1] is None else wanted[1]
     if max(start, end) > size:
         raise Trouble(
@@ -86,14 +94,19 @@ def _within(file: Input, wanted: tuple[int, int | None]) -> tuple[int, int]:
     return start, end
 
 
-def _copy(file: Input, ranges: Iterable[tuple[int, int]], write: Callable[[bytes], Any], *, as_hex: bool) -> None:
-    """Write the bytes of ranges.
+def _copy(file: Input, ranges: Iterable[tuple[int, int] | int], write: Callable[[bytes], Any], *, as_hex: bool) -> None:
+    """Write the bytes of ranges, and zeros.
 
     Raises:
         Trouble: the file has become shorter.
     """
     with file.bytes() as read_at:
-        for offset, end in ranges:
+        for own in ranges:
+            if isinstance(own, int):
+                for at in range(0, own, _BLOCK_BYTES):
+                    write(bytes(min(own - at, _BLOCK_BYTES)))
+                continue
+            offset, end = own
             while offset < end:
                 block = read_at(offset, min(end - offset, _BLOCK_BYTES))
                 if not block:

@@ -412,9 +412,14 @@ def compared_as_written(given: Mapping[str, Any]) -> str | None:
 
 def byte_ranges(
     context: click.Context, parameter: click.Parameter, texts: Sequence[str]
-) -> list[tuple[int, int | None]]:
-    """Read each `START:END`: two offsets, of which each may be left out."""
-    return [_byte_range(context, parameter, text) for text in texts]
+) -> list[tuple[int, int | None] | int]:
+    """Read each `START:END`, two offsets, of which each may be left out, or `+N`, so many zeros."""
+    return [
+        Typed(values.byte_offset).convert(text[1:], parameter, context)
+        if text.startswith("+")
+        else _byte_range(context, parameter, text)
+        for text in texts
+    ]
 
 
 def _byte_range(context: click.Context, parameter: click.Parameter, text: str) -> tuple[int, int | None]:
