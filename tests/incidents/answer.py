@@ -75,7 +75,7 @@ def _weightiest(reports: list[dict[str, Any]]) -> dict[str, Any]:
 def _beside(report: dict[str, Any]) -> str:
     """What is wrong beside a file that has no damage of its own."""
     if report.get("error") or not report:
-        return report.get("reason", FAILED)
+        return report.get("reason") or FAILED
     if report["log"] and report["log"]["unread"]:
         return "older_mark"
     return report["reason"] or NOT_SEEN
@@ -83,5 +83,6 @@ def _beside(report: dict[str, Any]) -> str:
 
 def _advised(text: str) -> str | None:
     """The command that is advised first on what is beside the file; None for none."""
-    found = re.search(r"^ *(.*seglake (index|log write) .*)$|`(seglake log write)`", text, re.MULTILINE)
+    command = r"^ *(?:next +)?(.*seglake (index|info|log write|log tail) .*)$|`(seglake log write)`"
+    found = re.search(command, text, re.MULTILINE)
     return None if found is None else found[1] or found[3]

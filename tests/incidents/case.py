@@ -39,7 +39,7 @@ _FORMS: Sequence[tuple[Step, str]] = (
     (Step.PATCH, r"\bprintf\b.*\bdd\b"),
     (Step.LOOK, r"\bseglake extract\b.*--hex\b"),
     (Step.EXTRACT, r"\bseglake extract\b"),
-    (Step.RECOVER, r"\bseglake recover\b"),
+    (Step.RECOVER, r"\bseglake (recover|log tail .*--on-damage skip)\b"),
     (Step.REPAIR, r"\bseglake repair\b"),
     (Step.INDEX, r"\bseglake index\b"),
     (Step.LOG_WRITE, r"\bseglake log write\b"),

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from .case import NOT_SEEN, Case, Step
 from .harm import PAGE, SECTOR, STRIPE, inserted, repeated, reversed_words, without, zeroed
 from .samples import DAY, Sample, active, chunked, events, oplog, sealed, tenant, tfrecord
-from .stage import AGAIN, KEPT, staged
+from .stage import AGAIN, HIDDEN, KEPT, staged
 
 UNDONE = (Step.EXTRACT, Step.RESTORE)
 """What is too much is left out of a copy, or the file is copied again."""
@@ -70,7 +70,7 @@ def truncated() -> Iterator[Case]:
             data=zeroed(sample.data, end),
             reasons="zeroed_tail",
         )
-    gone = partial(staged, incident="part missing", reasons="missing_bytes", steps=KEPT)
+    gone = partial(staged, incident="part missing", reasons="missing_bytes", steps=HIDDEN)
     for name, sample, start, size in (
         ("active-4k", a, PAGE * 71, PAGE),
         ("active-7", a, 400_007, 7),
@@ -321,7 +321,7 @@ def _database() -> bytes:
 
 def empty() -> Iterator[Case]:
     """Files without content."""
-    own = partial(staged, incident="empty", steps=AGAIN, sound=False)
+    own = partial(staged, incident="empty", steps=(*AGAIN, Step.OTHER), sound=False)
     for suffix in ("active", "sealed", "tenant", "chunks", "oplog", "tfrecord"):
         how, nothing = "0 bytes, as after a failed copy", Sample("", b"")
         yield own(f"empty-{suffix}", how=how, sample=nothing, data=b"", reasons="empty", file=f"orders.{suffix}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from random import Random
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from .case import NOT_SEEN, Case, Step
 from .harm import PAGE, SECTOR, STRIPE, flipped, overwritten, swapped, zeroed
 from .samples import LAST_MONTH, Sample, active, chunked, ledger, oplog, protected, sealed, tenant, tfrecord
-from .stage import AGAIN, KEPT, staged
+from .stage import AGAIN, HIDDEN, KEPT, staged
 
 _KIB = 1024
 
@@ -75,7 +75,9 @@ def flipped_bits() -> Iterator[Case]:
     yield _flip("flip-active-first", "a bit of the first record", small, 60, 1)
     yield _flip("flip-active-length", "a bit of a value's length", small, _length_at(small, 800), 5)
     yield _flip("flip-active-time", "a bit of a UUID", small, _units(small)[900][0] + 3, 0)
-    yield _flip("flip-active-large", "a bit of a value of 90 kB", large, len(large) - 30_000, 2)
+    # Not all bits of it can be tried: that bytes of it changed is all that shows.
+    changed: dict[str, Any] = {"reasons": ("flipped_bit", "changed_bytes"), "steps": (Step.PATCH, Step.RECOVER)}
+    yield _flip("flip-active-large", "a bit of a value of 90 kB", large, len(large) - 30_000, 2, **changed)
     yield _flip("flip-tenant-value", "a bit of a block of some 24 kB", t, t.data.find(b'"customer"', 200_000) + 3, 5)
     yield _flip("flip-tenant-small-block", "a bit of a block of 300 bytes", *_in_block(tenant(600, tenants=200)))
     yield _flip("flip-tenant-contents", "a bit of the table of contents", t, 300, 2)
@@ -117,7 +119,9 @@ def flipped_bits() -> Iterator[Case]:
 
 def misdirected() -> Iterator[Case]:
     """Sectors that were written to another place."""
-    own = partial(_overwritten, incident="misdirected sector", reasons=("moved_sector", "duplicated_sector"))
+    own = partial(
+        _overwritten, incident="misdirected sector", reasons=("moved_sector", "duplicated_sector"), steps=HIDDEN
+    )
     a, s, t, c = active(2000), sealed(1600, seed=5), tenant(2400, tenants=40), chunked(5000)
     for name, sample, to, source, size in (
         ("active-512", a, SECTOR * 700, SECTOR * 1100, SECTOR),
@@ -139,7 +143,7 @@ def misdirected() -> Iterator[Case]:
         a,
         swapped(a.data, PAGE * 60, PAGE * 64, PAGE),
         "moved_sector",
-        KEPT,
+        HIDDEN,
     )
     noise = Random(1).randbytes(STRIPE)
     text = b"".join(b"GET /orders/%d HTTP/1.1 200 %d\n" % (n, n * 7 % 9000) for n in range(400))
@@ -163,7 +167,7 @@ def stale() -> Iterator[Case]:
     c, other = chunked(5000, first=90_000), chunked(5000, day=LAST_MONTH, seed=4)
     s, t = sealed(2000), tenant(2000)
     # Parts of what has its checksums elsewhere are nobody's: they are just other bytes.
-    strange = ("stale_data", "foreign_sector")
+    strange = ("stale_data", "foreign_sector", "changed_bytes")
     for name, sample, before, at, size, reasons in (
         ("active-512", a, earlier, SECTOR * 610, SECTOR, strange),
         ("active-4k", a, earlier, PAGE * 60, PAGE, "stale_data"),
@@ -257,8 +261,8 @@ def _flip(
     at: int,
     bit: int,
     *,
-    reasons: str = "flipped_bit",
-    steps: Step = Step.PATCH,
+    reasons: str | Iterable[str] = "flipped_bit",
+    steps: Step | Iterable[Step] = Step.PATCH,
 ) -> Case:
     data = flipped(sample.data, at, bit)
     return staged(name, "flipped bit", how, sample, data, reasons, steps)

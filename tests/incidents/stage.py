@@ -13,6 +13,9 @@ AGAIN = (Step.RESTORE, Step.LOOK)
 KEPT = (Step.RECOVER, Step.RESTORE)
 """Where bytes are lost: what is sound is written to a new file, or the file is taken from a copy."""
 
+HIDDEN = (*KEPT, Step.EXTRACT)
+"""Where more is sound with zeros in place of what is lost: it is recovered from a copy with these."""
+
 _Word = TypeVar("_Word", bound=str)
 
 

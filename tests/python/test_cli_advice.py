@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from cli_process import here, pasted
 from hypothesis import given
 from hypothesis import strategies as st
+from segments import DAY, uuid6
 
 import seglake
 from seglake.cli.advice import advise, as_json, example, new_name, shell_word
@@ -158,3 +160,33 @@ def test_what_is_lost_is_between_the_sound_records(tmp_path: Path) -> None:
     said = advise(report, own, None)
     assert said.lost.startswith(f"{number} of 100 records, 1970-01-01 00:00:")
     assert said.kept.startswith(f"{100 - number} records, 1970-01-01 00:00:00 to 00:01:39")
+
+
+def test_what_hides_records_is_replaced_by_zeros_and_what_is_lost_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "orders.active"
+    with seglake.create(path, format="active") as writer:
+        for number in range(2_000):
+            writer.write(uuid=uuid6(DAY + timedelta(seconds=number), number), type="order", value=os.urandom(200))
+    content = bytearray(path.read_bytes())
+    # Newer records, which hide those after them.
+    content[40_960:45_056] = content[204_800:208_896]
+    path.write_bytes(content)
+    report = seglake.verify(path)
+    [own] = [own for own in report.diagnoses if own.regained]
+    said = advise(report, own, os.fspath(path))
+    assert said.back is not None and said.back.startswith(f"{own.regained:,} records")
+    assert said.lost == "4,096 bytes at 40,960"
+    assert said.command is not None
+    assert pasted(said.command, tmp_path).returncode == 1  # bytes are lost
+    assert seglake.verify(tmp_path / "orders-sound.active").records == report.records + own.regained
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_what_not_to_do_does_not_speak_against_what_to_do(name: str) -> None:
+    said = example(name)
+    verbs = {"copy it again", "recover", "restore it"} & {said.do_not or ""}
+    assert not verbs and "first" not in (said.do_not or "")
+    if said.command and "seglake recover" in said.command:
+        assert "recover" not in (said.do_not or "")
+    if said.advice and said.advice.startswith(("copy", "restore")):
+        assert "copy it" not in (said.do_not or "") and "restore it" not in (said.do_not or "")

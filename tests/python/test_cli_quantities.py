@@ -59,7 +59,7 @@ def test_instants() -> None:
 
 def test_a_sum_of_files() -> None:
     def report(ok: bool, wrong_key: bool, records: int, bytes: int) -> Any:
-        return SimpleNamespace(ok=ok, wrong_key=wrong_key, records=records, nbytes=bytes, parity=None)
+        return SimpleNamespace(ok=ok, wrong_key=wrong_key, records=records, nbytes=bytes, parity=None, diagnoses=())
 
     tally = Tally()
     assert tally.summary() == "0 files: ; 0 records, 0 bytes"
@@ -70,5 +70,5 @@ def test_a_sum_of_files() -> None:
     tally.add(report(True, False, 1, 0))
     tally.unreadable += 1
     assert tally.summary() == (
-        "5 files: 2 sound, 1 damaged, 1 probably with another key, 1 unreadable; 9 records, 2.0 KiB"
+        "5 files: 2 sound, 1 damaged, 1 not read with the right key, 1 unreadable; 9 records, 2.0 KiB"
     )

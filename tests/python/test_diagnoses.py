@@ -34,6 +34,10 @@ FIELDS = {
     "edits": list,
     "place": list,
     "headline": str,
+    "comes_back": (str, type(None)),
+    "unreadable_until": (str, type(None)),
+    "lost": str,
+    "advice": (str, type(None)),
     "command": (str, type(None)),
     "do_not": (str, type(None)),
 }

@@ -270,7 +270,8 @@ def test_what_a_sound_file_lacks_is_said_with_what_to_do(report, tmp_path: Path)
     path = sample(tmp_path, "chunked")
     path.with_suffix(".index").unlink()
     tree, _ = report(path, status=0)
-    assert "no index. Lost: nothing, the log is whole without it" in tree.text
+    assert "no index: the log has no index" in tree.text
+    assert "nothing, the log is whole without it" in tree.text
     assert f"seglake index {path}" in tree.text
 
 
@@ -527,3 +528,30 @@ def test_large_values_do_not_make_a_page_large(report, tmp_path: Path) -> None:
     path = damaged(tmp_path / "orders.active", value=os.urandom(1 << 20), count=3, at=1)
     _, text = report(path)
     assert len(text) < 300_000
+
+
+def test_pages_of_several_files_of_logs_and_of_empty_files_have_one_command(report, tmp_path: Path) -> None:
+    first, other = damaged(tmp_path / "a.active"), damaged(tmp_path / "b.active")
+    _, text = report(first, other)
+    overview = text[text.index("<main") : text.index('id="f1"')]
+    assert overview.count('class="command"') == 1 and str(first) in overview
+    empty = tmp_path / "empty.active"
+    empty.write_bytes(b"")
+    _, text = report(empty, status=0)
+    assert f"ls -l {empty}; df -h {empty}" in text
+    folder = tmp_path / "log"
+    with seglake.SegmentLog(folder, seal=False) as log:
+        for _ in range(3):
+            log.write(type="t", value=b"v")
+            log.roll()
+    sorted(folder.glob("0*.active"))[1].unlink()
+    for command in (("verify",), ("log", "verify")):
+        tree, text = report(folder, command=command, status=2)
+        assert text.count('class="command"') == 1
+        assert "segment missing: expected segment 2" in tree.text and "seglake log tail" in tree.text
+
+
+def test_what_is_not_read_rightly_is_not_called_damaged(report, vectors: Path) -> None:
+    tree, text = report("--format", "oplog", "--dialect", "draft", vectors / "oplog" / "reference_forward_11.bin")
+    assert "not read with the right dialect" in tree.text and 'class="verdict-kept"' in text
+    assert "damaged" not in text[text.index("<main") : text.index("<footer")] and "unreadable until" in tree.text

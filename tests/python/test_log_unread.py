@@ -186,3 +186,26 @@ def test_a_file_of_a_log_that_cannot_be_listed_is_verified_by_itself(tmp_path: P
     assert done.status == 0
     assert "a segment is missing" in done.err
     assert "is taken by itself" in done.err
+
+
+def test_what_is_wrong_with_the_files_of_a_log_has_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with SegmentLog(path, seal=False) as log:
+        for _ in range(3):
+            write(log, 10)
+            log.roll()
+    first, second, *_ = sorted(path.glob("0*.active"))
+    kept = second.read_bytes()
+    second.write_bytes(first.read_bytes())
+    lines = run("verify", "--json", path).json_lines()
+    assert [line["reason"] for line in lines if "error" in line] == ["other_segment"]
+    second.unlink()
+    [line] = run("verify", "--json", path).json_lines()
+    assert (line["reason"], line["ok"], line["path"]) == ("missing_segment", False, str(path))
+    (path / f"{1:020}{second.name[20:]}").write_bytes(kept)
+    assert [line["reason"] for line in run("verify", "--json", path).json_lines()] == ["doubled_segment"]
+    first.unlink()
+    (path / f"{2:020}{first.name[20:]}").write_bytes(b"")
+    [line] = run("verify", "--json", path).json_lines()
+    assert line["reason"] == "foreign_segment" and "of different logs" in line["error"]
+    assert "segments of different logs" in run("explain", "foreign_segment").out

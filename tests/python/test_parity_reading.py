@@ -120,7 +120,12 @@ def test_the_command_tells_what_differs_and_what_to_do(tmp_path: Path) -> None:
     flip(path, 50)
     found = here("verify", str(path))
     assert found.status == 1
-    for text in ("repaired", "checksum_mismatch", "next      seglake repair ", "damaged, and in the parity sidecar"):
+    for text in (
+        "repaired",
+        "checksum_mismatch",
+        "next      seglake repair ",
+        "damaged, and comes back from the parity sidecar",
+    ):
         assert text in found.out
     without = here("verify", "--sidecar", "none", str(path))
     assert without.status == 0

@@ -346,6 +346,23 @@ fn text_in_the_middle() {
 }
 
 #[test]
+fn bytes_in_one_unit_of_which_not_all_bits_can_be_tried() {
+    for sound in [active(20, 9000, 0), chunked(20, 9000)] {
+        let at = positions(&sound)[5] + 7000;
+        // A single one, and several.
+        for bytes in [
+            sound.damaged(|bytes| bytes[at] ^= 4),
+            sound.damaged(|bytes| bytes[at..at + 3].copy_from_slice(&[1, 2, 3])),
+        ] {
+            let (_, found) = sound.explained(&bytes);
+            assert_eq!(found.len(), 1, "{}", shown(&found));
+            assert_eq!(found[0].reason, Reason::ChangedBytes, "{}", shown(&found));
+            assert!(found[0].against.contains("not tried: bits of the"));
+        }
+    }
+}
+
+#[test]
 fn bytes_cut_out_of_the_beginning_of_a_record() {
     let sound = active(20, 300, 0);
     let at = positions(&sound)[5];

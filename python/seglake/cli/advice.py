@@ -41,9 +41,12 @@ class Advice(NamedTuple):
 
     Attributes:
         headline: what happened, and how sure that is.
-        lost: what cannot be read because of it.
+        back: what comes back with the command; None for nothing.
+        until: until what something cannot be read, and what that is; None where nothing has to be given.
+        lost: what is not in the file any more.
         kept: what of the file can be read; None where that is nothing, or is not known.
-        command: what to do, as a command to paste. It changes no file.
+        advice: what to do, before the command.
+        command: the same as a command to paste. It changes no file.
         do_not: what would make it worse, after "do not".
         evidence: what speaks for it.
         against: what speaks against it, and what was not tried; may be empty.
@@ -51,8 +54,11 @@ class Advice(NamedTuple):
     """
 
     headline: str
+    back: str | None
+    until: str | None
     lost: str
     kept: str | None
+    advice: str | None
     command: str | None
     do_not: str | None
     evidence: str
@@ -69,19 +75,68 @@ def advise(report: Report, own: Diagnosis, path: str | None, reading: Sequence[s
         path: the file, for the command; None if it has no name.
         reading: the options that the file is read with, for the command.
     """
+    said = _advised(report, own, _facts(report, own, path or "FILE", reading))
+    return said if path is not None else said._replace(command=None)
+
+
+def _advised(report: Report, own: Diagnosis, facts: dict[str, str]) -> Advice:
+    """The same, with the facts that its texts are filled with."""
     reason = REASONS[own.reason]
-    facts = _facts(report, own, path, reading)
-    is_proven = own.certainty == "proven"
+    command = filled(reason.commands, facts)
+    lost = filled(reason.lost or (), facts)
+    is_back = _brings_back(own, command, facts)
     return Advice(
         headline=f"{titled(own)}: {filled(reason.happened, facts)}",
-        lost=_undone(own) or filled(reason.lost or (), facts) or _lost(report, own),
+        back=_back(report, own, facts) if is_back else None,
+        until=reason.until,
+        lost=(_left(own) if is_back else None) or lost or _missing(report, own),
         kept=kept(report),
-        command=filled(reason.commands, facts),
+        advice=_advice(own, command, facts, is_back=is_back),
+        command=command,
         do_not=reason.do_not,
         evidence=printable(own.evidence),
         against=printable(own.against),
-        question=None if is_proven else reason.question,
+        question=None if own.certainty == "proven" else reason.question,
     )
+
+
+def _brings_back(own: Diagnosis, command: str | None, facts: dict[str, str]) -> bool:
+    """Whether the command undoes a cause: else it saves what can be read anyway, or only looks."""
+    if command is None or command in map(facts.get, ("recover", "look", "look_there")):
+        return False
+    return bool(own.is_sound or own.regained or own.repairs or REASONS[own.reason].back)
+
+
+def _back(report: Report, own: Diagnosis, facts: dict[str, str]) -> str | None:
+    """What comes back with a cause undone; None where all could be read before."""
+    if own.regained:
+        return count(own.regained, "record") + _where(own)
+    if own.repairs and not own.is_sound:
+        return _missing(report, own)
+    return filled(REASONS[own.reason].back or (), facts)
+
+
+def _left(own: Diagnosis) -> str | None:
+    """What is lost though a cause is undone; None where its edits do not tell."""
+    if own.is_sound or own.repairs:
+        return "nothing"
+    zeros = [edit for edit in own.edits if edit.nbytes and edit.source is None]
+    if zeros:
+        return f"{count(sum(edit.nbytes for edit in zeros), 'byte')} at {zeros[0].start:,}"
+    return f"what is around {own.edits[0].start:,}" if own.edits else None
+
+
+def _advice(own: Diagnosis, command: str | None, facts: dict[str, str], *, is_back: bool) -> str | None:
+    """What to do beside the command, or instead of it."""
+    reason = REASONS[own.reason]
+    advice = reason.advice
+    if is_back and _left(own) == "nothing":
+        advice = None if reason.back else "mend a copy"
+    elif is_back:
+        advice = advice and f"{advice}, or undo it"
+    elif advice and command is not None and command == facts.get("recover"):
+        advice = f"{advice}, or save the rest"
+    return "; ".join(text for text in (advice, reason.then) if text) or None
 
 
 def filled(texts: str | Sequence[str], facts: dict[str, str]) -> str | None:
@@ -96,7 +151,12 @@ def filled(texts: str | Sequence[str], facts: dict[str, str]) -> str | None:
 
 def example(name: str) -> Advice:
     """What is said of damage to a made-up file that has a reason."""
+    from seglake import Span
+    from seglake.types import Edit
+
     start, end = 290_816, 294_912
+    # Each command that makes another file undoes something.
+    undoes = any(word in text for text in REASONS[name].commands for word in ("{plain}", "{undone}", "{undo}"))
     own: Any = SimpleNamespace(
         start=start,
         end=end,
@@ -106,44 +166,81 @@ def example(name: str) -> Advice:
         before=SimpleNamespace(id={"offset": 1_000}, timestamp_us=1_706_702_400_000_000),
         after=SimpleNamespace(id={"offset": 1_016}, timestamp_us=1_706_702_442_000_000),
         repairs=[SimpleNamespace(byte_offset=300_075, bit=2, new=0o156)] if name == "flipped_bit" else [],
-        edits=[SimpleNamespace(start=start, end=end, nbytes=0)],
-        ranges=[SimpleNamespace(start=start, end=end, nbytes=end - start)],
+        edits=[Edit(start, end, 0, None)] if name in ("repeated_block", "inserted_bytes") else [],
+        ranges=[Span(start, end, "corrupt", "checksum_mismatch")],
         place=(start, end),
         missing_bytes=304_875,
         missing_records=15,
-        regained=15,
-        is_sound=False,
+        regained=15 if undoes else 0,
+        is_sound=undoes,
         evidence="gzip, active, draft-1.1, 4",
+        against="",
     )
     report: Any = SimpleNamespace(
         format="sealed",
         nbytes=1 << 20,
         records=1_985,
+        first_timestamp_us=None,
+        last_timestamp_us=None,
         wrong_key=False,
+        diagnoses=(),
         parity=None,
         totals=[SimpleNamespace(nbytes=4_096, kind="repaired")],
     )
-    facts = _facts(report, own, "FILE", ()) | {
-        "log": "DIR",
-        "copy": "COPY",
-        "sequence": "3",
-        "records": "400 records are",
-    }
-    reason = REASONS[name]
-    happened, lost = filled(reason.happened, facts) or "", filled(reason.lost or (), facts) or _lost(report, own)
-    return Advice(happened, lost, None, filled(reason.commands, facts), reason.do_not, "", "", reason.question)
+    facts = {"log": "DIR", "copy": "COPY", "sequence": "3", "unread": "400 records", "records": "400 records are"}
+    return _advised(report, own, _facts(report, own, "FILE", ()) | facts)._replace(kept=None)
 
 
 def in_lines(headline: str, said: Advice | Reason, command: str | None) -> str:
     """What happened, in a line, and what to do and not to do below it."""
-    lines = [("next", command), ("do not", said.do_not)]
+    lines = [("advice", said.advice), ("next", command), ("do not", said.do_not)]
     return "\n".join([headline, *(f"  {name:<9} {text}" for name, text in lines if text)])
 
 
-def of_unread(unread: LogUnread) -> str:
+def beside(name: str, facts: dict[str, str]) -> Advice:
+    """What is said of a reason that is of no damaged range."""
+    reason = REASONS[name]
+    return Advice(
+        headline=f"{reason.title}: {filled(reason.happened, facts)}",
+        back=filled(reason.back or (), facts),
+        until=reason.until,
+        lost=reason.lost or "nothing",
+        kept=None,
+        advice=reason.advice,
+        command=filled(reason.commands, facts),
+        do_not=reason.do_not,
+        evidence="",
+        against="",
+        question=reason.question,
+    )
+
+
+def path_facts(path: str) -> dict[str, str]:
+    """What commands about a file are made of."""
+    file = shell_word(path)
+    return {"file": file} if is_uri(path) else {"file": file, "listing": f"ls -l {file}; df -h {file}"}
+
+
+def of_log_error(error: BaseException) -> Advice | None:
+    """What is wrong with the files of a log, and what to do; None for another error."""
+    from seglake._native import is_log_name
+    from seglake.exceptions import FormatError
+
+    if not isinstance(error, FormatError) or error.cause not in REASONS or error.path is None:
+        return None
+    path = PurePath(error.path)
+    log = os.fspath(path.parent if is_log_name(path.name) else path)
+    names = {"file": error.path, "log": log, "copy": new_name(log, "copy"), "saved": new_name(f"{log}.jsonl", "sound")}
+    facts = {name: shell_word(own) for name, own in names.items()}
+    said = beside(error.cause, {**facts, "found": printable(error.reason)})
+    return said._replace(headline=f"{printable(error.path)}: {said.headline}")
+
+
+def of_unread(unread: LogUnread) -> Advice:
     """What readers leave out of a log, and how to have it."""
-    reason, path = REASONS["older_mark"], unread.path
+    path = unread.path
     facts = {
+        "unread": count(unread.records, "record"),
         "records": f"{count(unread.records, 'record')} {'is' if unread.records == 1 else 'are'}",
         "nbytes": exact_size(unread.nbytes),
         "sequence": str(unread.sequence),
@@ -151,8 +248,8 @@ def of_unread(unread: LogUnread) -> str:
         "log": shell_word(path),
         "copy": shell_word(new_name(path, "copy")),
     }
-    headline = f"{printable(path)}: {reason.title}: {filled(reason.happened, facts)}. Lost: {reason.lost}"
-    return in_lines(headline, reason, filled(reason.commands, facts))
+    said = beside("older_mark", facts)
+    return said._replace(headline=f"{printable(path)}: {said.headline}")
 
 
 def as_json(report: Report, path: str | None, reading: Sequence[str] = ()) -> dict[str, Any]:
@@ -160,7 +257,15 @@ def as_json(report: Report, path: str | None, reading: Sequence[str] = ()) -> di
     told = report.to_dict()
     for own, fields in zip(report.diagnoses, told["diagnoses"], strict=True):
         said = advise(report, own, path, reading)
-        fields |= {"headline": said.headline, "command": said.command, "do_not": said.do_not}
+        fields |= {
+            "headline": said.headline,
+            "comes_back": said.back,
+            "unreadable_until": said.until,
+            "lost": said.lost,
+            "advice": said.advice,
+            "command": said.command,
+            "do_not": said.do_not,
+        }
     return {**told, "path": path}
 
 
@@ -195,7 +300,15 @@ def _merged(causes: Sequence[Diagnosis]) -> Diagnosis:
     first, last = causes[0], causes[-1]
     repairs = [repair for each in causes for repair in each.repairs]
     spans = sorted({span for each in causes for span in each.ranges})
-    return first._replace(end=last.end, after=last.after, repairs=repairs, ranges=spans)
+    return first._replace(
+        end=last.end,
+        after=last.after,
+        repairs=repairs,
+        ranges=spans,
+        edits=[edit for each in causes for edit in each.edits],
+        regained=sum(each.regained for each in causes),
+        is_sound=any(each.is_sound for each in causes),
+    )
 
 
 def titled(own: Diagnosis) -> str:
@@ -206,41 +319,55 @@ def titled(own: Diagnosis) -> str:
 def kept(report: Report) -> str | None:
     """What of a file can be read; None where that is nothing, or is not known."""
     # What another dialect makes of the bytes are not records.
-    is_known = not report.wrong_key and all(own.reason != "other_dialect" for own in report.diagnoses)
-    if not report.records or not is_known:
+    if not report.records or misread(report) is not None:
         return None
     first, last = report.first_timestamp_us, report.last_timestamp_us
     when = "" if first is None or last is None else f", {_interval(first, last)}"
     return count(report.records, "record") + when
 
 
-def _undone(own: Diagnosis) -> str | None:
-    """What is lost where the whole file is sound with a cause undone."""
-    if not own.is_sound:
-        return None
-    return "nothing once undone" + (f": {count(own.regained, 'record')} more" if own.regained else "")
+def misread(report: Report) -> str | None:
+    """The option that a file is not read with rightly, which therefore is not damaged: its key, dialect or format."""
+    if report.wrong_key:
+        return "key"
+    return next(filter(None, (REASONS[own.reason].other for own in report.diagnoses)), None)
 
 
-def _lost(report: Report, own: Diagnosis) -> str:
+def outcome(said: Advice) -> str:
+    """What comes back, what cannot be read until when, what is lost and what is not, in sentences."""
+    parts = [
+        ("Comes back: ", said.back),
+        ("Unreadable until ", said.until),
+        ("Lost: ", said.lost),
+        ("Not lost: ", said.kept),
+    ]
+    return " ".join(f"{name}{text}." for name, text in parts if text)
+
+
+def _missing(report: Report, own: Diagnosis) -> str:
     """What cannot be read because of a cause, as far as it is known."""
     before, after = own.before, own.after
     if not report.records and before is None and after is None:
-        return "all of it, as far as it can be read now"
-    number = own.missing_records if own.missing_records is not None else own.regained or _between(before, after)
+        return "all of it"
+    number = own.missing_records if own.missing_records is not None else _between(before, after)
     nbytes = sum(span.nbytes for span in own.ranges) + (own.missing_bytes or 0)
     of_all = report.records + (number or 0)
     what = f"{number:,} of {count(of_all, 'record')}" if number is not None else f"records in {count(nbytes, 'byte')}"
+    return what + _where(own)
+
+
+def _where(own: Diagnosis) -> str:
+    """Between which records something is, after a comma."""
+    before, after = own.before, own.after
     if len(own.ranges) > 1 and after is not None:
-        where = ""
-    elif before is None or after is None:
+        return ""
+    if before is None or after is None:
         beside = before or after
         side = "after" if after is None else "before"
-        where = f", {side} {_place(beside)}" if beside is not None else ""
-    elif before.timestamp_us is not None and after.timestamp_us is not None:
-        where = f", {_interval(before.timestamp_us, after.timestamp_us)}"
-    else:
-        where = f", {_identifier(before.id)} to {_identifier(after.id)}"
-    return what + where
+        return f", {side} {_place(beside)}" if beside is not None else ""
+    if before.timestamp_us is not None and after.timestamp_us is not None:
+        return f", {_interval(before.timestamp_us, after.timestamp_us)}"
+    return f", {_identifier(before.id)} to {_identifier(after.id)}"
 
 
 def _between(before: Neighbour | None, after: Neighbour | None) -> int | None:
@@ -346,7 +473,7 @@ def _commands(
     content = f"<({extract} 0:)" if is_uri(path) else file
     verify = shell_line("seglake", "verify", *reading)
     plain, sound = (shell_word(new_name(path, word)) for word in ("plain", "sound"))
-    facts = {"file": file, "content": content, "plain": plain, "new": sound, "verify": verify}
+    facts = {**path_facts(path), "content": content, "plain": plain, "new": sound, "verify": verify}
     # What turns all of the file back must not cost records that are sound as they are.
     if own.is_sound or own.regained or (own.certainty == "proven" and not report.records):
         facts["undone"] = plain
@@ -359,15 +486,21 @@ def _commands(
         parts = [shell_word(new_name(path, word)) for word in ("first", "second")]
         halves = [f"{extract} :{place[0]} > {parts[0]}", f"{extract} {place[0]}: > {parts[1]}"]
         facts["split"] = f"{' && '.join(halves)} && {verify} {' '.join(parts)}"
+    repairing = reading
     if report.parity is not None and report.parity.sidecar not in (None, f"{path}.par"):
-        reading = [*reading, "--sidecar", report.parity.sidecar]
-    facts["repair"] = shell_line("seglake", "repair", *reading)
-    undo = _undo(own, extract, content, sound)
-    return facts if undo is None else facts | {"undo": f"{undo} && {verify} {sound}"}
+        repairing = [*reading, "--sidecar", report.parity.sidecar]
+    facts["repair"] = shell_line("seglake", "repair", *repairing)
+    # What is damaged then is left out.
+    is_all = own.is_sound or own.repairs
+    copy = sound if is_all else shell_word(new_name(path, "undone"))
+    if undo := _undo(own, extract, content, copy):
+        recover = shell_line("seglake", "recover", *reading)
+        facts["undo"] = f"{undo} && " + (f"{verify} {copy}" if is_all else f"{recover} {copy} {sound}")
+    return facts
 
 
 def _undo(own: Diagnosis, extract: str, content: str, copy: str) -> str | None:
-    """What makes a copy with a cause undone, where its bytes are known."""
+    """What makes a copy with a cause undone, where its bytes are known, or zeros may take their place."""
     if 0 < len(own.repairs) <= _MOST_EDITS:
         # Octal is what every printf knows.
         flips = [
@@ -375,13 +508,18 @@ def _undo(own: Diagnosis, extract: str, content: str, copy: str) -> str | None:
             for repair in own.repairs
         ]
         return " && ".join([f"cat {content} > {copy}", *flips])
-    edits = own.edits
-    if not 0 < len(edits) <= _MOST_EDITS or any(edit.nbytes for edit in edits):
+    if not 0 < len(own.edits) <= _MOST_EDITS:
         return None
-    bounds = ["", *(str(at) for edit in edits for at in (edit.start, edit.end)), ""]
-    pieces = [f"{bounds[at]}:{bounds[at + 1]}" for at in range(0, len(bounds), 2)]
-    # Nothing is before the first byte.
-    return f"{extract} {' --range '.join(piece for piece in pieces if piece != ':0')} > {copy}"
+    ranges: list[str] = []
+    at = 0
+    for edit in own.edits:
+        ranges += [f"{at or ''}:{edit.start}"] if edit.start > at else []
+        if edit.source is not None:
+            ranges.append(f"{edit.source}:{edit.source + edit.nbytes}")
+        elif edit.nbytes:
+            ranges.append(f"+{edit.nbytes}")
+        at = edit.end
+    return f"{extract} {' --range '.join([*ranges, f'{at}:'])} > {copy}"
 
 
 def new_name(path: str, word: str) -> str:

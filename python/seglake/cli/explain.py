@@ -73,8 +73,11 @@ def _explained(word: str) -> Sequence[str]:
     if reason := REASONS.get(name):
         said = example(name)
         lines = [
-            ("meaning", f"{reason.title}: {said.headline}"),
+            ("meaning", said.headline),
+            ("back", said.back),
+            ("until", said.until),
             ("lost", said.lost),
+            ("advice", said.advice),
             ("next", said.command),
             ("do not", said.do_not),
             ("decide", said.question),

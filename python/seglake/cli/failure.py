@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, TextIO
 
 import click
 
+from .advice import in_lines, of_log_error, outcome
 from .option_names import with_options
 from .render import printable, printable_lines
 from .standard_output import OutputError
@@ -155,6 +156,8 @@ def describe(error: BaseException, *, label: str | None = None) -> str:
         return error.format_message()
     if isinstance(error, DamageError):
         return _damage(error, label)
+    if (said := of_log_error(error)) is not None:
+        return in_lines(f"{said.headline}. {outcome(said)}", said, said.command)
     if isinstance(error, SeglakeError):
         where = label if error.path is None else error.path
         about = printable(with_options(error.reason))

@@ -17,7 +17,7 @@ from seglake._values import is_uri
 from seglake.read.in_order import SMALL_BYTES, in_order
 from seglake.stores.patterns import without_kept
 
-from .advice import of_unread
+from .advice import in_lines, of_unread, outcome
 from .failure import Status, Trouble, describe, is_about_one_file, say, tell
 from .inputs import STANDARD_INPUT, Input, opened
 from .options import Option
@@ -44,6 +44,7 @@ class Named(NamedTuple):
         in_folders: whether one of the names is a folder.
         small: whether all are files in folders on this machine, and small on average.
         empty: how many folders there is nothing to read in, or that cannot be listed, which has been said.
+        failed: those that cannot be listed, and why.
         segments: of the names that are segments of logs, these as they were listed: what is to be read.
         logs: the logs among the folders.
     """
@@ -52,6 +53,7 @@ class Named(NamedTuple):
     in_folders: bool
     small: bool
     empty: int
+    failed: Sequence[tuple[str, Exception]]
     segments: Mapping[str, ListedSegment]
     logs: Sequence[FoundLog]
 
@@ -84,7 +86,8 @@ def files_named(names: Sequence[str], globs: Sequence[str], key: Sequence[str] |
     logs: list[FoundLog] = []
     in_folders = False
     all_in_folders = True
-    nbytes = empty = 0
+    failed: list[tuple[str, Exception]] = []
+    nbytes = 0
     for name in without_kept(names):
         if not _is_folder(name):
             files.append(name)
@@ -96,9 +99,9 @@ def files_named(names: Sequence[str], globs: Sequence[str], key: Sequence[str] |
             listing = _within(name, globs, key)
         except (Trouble, OSError, ImportError, ValueError, SeglakeError) as error:
             tell(error, label=name)
-            empty += 1
+            failed.append((name, error))
             continue
-        empty += len(listing.not_listed)
+        failed += [(name, error) for error in listing.not_listed]
         shown = _as_named(name)
         logs += [log._replace(path=shown(log.path)) for log in listing.logs]
         tell_unread([unread._replace(path=shown(unread.path)) for unread in listing.unread])
@@ -108,7 +111,7 @@ def files_named(names: Sequence[str], globs: Sequence[str], key: Sequence[str] |
             if file.segment is not None:
                 segments[files[-1]] = file.segment
     small = all_in_folders and nbytes < SMALL_BYTES * len(files)
-    return Named(files, in_folders, small, empty, segments, logs)
+    return Named(files, in_folders, small, len(failed), failed, segments, logs)
 
 
 def segments_named(names: Sequence[str], key: str | None) -> dict[str, ListedSegment]:
@@ -187,7 +190,8 @@ def tell_unread(found: Iterable[LogUnread | None]) -> int:
     """Say what is left out of logs, and return the exit status that it deserves."""
     status: int = Status.SOUND
     for unread in filter(None, found):
-        say(of_unread(unread))
+        said = of_unread(unread)
+        say(in_lines(f"{said.headline}. {outcome(said)}", said, said.command))
         status = Status.DAMAGED
     return status
 

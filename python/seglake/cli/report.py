@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from seglake._values import is_uri
 
-from .advice import Block, advise, blocks, filled, kept, new_name, shell_word
+from .advice import Block, advise, blocks, filled, kept, misread, new_name, outcome, shell_word
 from .render import count, exact_size, printable, size
 from .vocabulary import KEY_NEXT, REASONS, meaning, title
 
@@ -53,8 +53,9 @@ def explained(report: Report, label: str, path: str | None, reading: Sequence[st
 
     found = blocks(report.diagnoses)
     if not found:
-        where = f"{printable(label)}: damaged: {damage_in_short(report)}"
-        yield Text(_wrapped(f"{where}.{_not_lost(kept(report))}", width), "bold")
+        read = kept(report)
+        where = f"{printable(label)}: {verdict_of(report)}: {damage_in_short(report)}."
+        yield Text(_wrapped(where + ("" if read is None else f" Not lost: {read}."), width), "bold")
     for number, block in enumerate(found[:_MOST_SHOWN]):
         text = _block(report, block, ("" if number else label, path), reading, width)
         if block.consequences and len(found) > 1:
@@ -62,6 +63,23 @@ def explained(report: Report, label: str, path: str | None, reading: Sequence[st
         yield text
     if others := [own for block in found[_MOST_SHOWN:] for own in (*block.causes, *block.consequences)]:
         yield _others(others)
+
+
+def verdict_of(report: Report) -> str:
+    """What a file is, in a few words."""
+    wrong = misread(report)
+    if wrong is not None:
+        return f"not read with the right {wrong}"
+    return "sound" if report.ok else "damaged"
+
+
+def misnamed(report: Report, label: str) -> str | None:
+    """That a file is of another format than its name says."""
+    from seglake import formats
+
+    suffix = PurePath(label).suffix.removeprefix(".")
+    named = next((format.name for format in formats() if format.extension == suffix), report.format)
+    return None if named == report.format else f"its name says {named}: it is {report.format}"
 
 
 def damage_in_short(report: Report) -> str:
@@ -113,9 +131,11 @@ def _block(report: Report, block: Block, file: tuple[str, str | None], reading: 
 
     label, path = file
     said = advise(report, block.cause, path, reading)
-    verdict = printable(label) + (": " if report.wrong_key else ": damaged: ") if label else "also: "
-    not_lost = _not_lost(said.kept) if label else ""
-    text = Text(_wrapped(f"{verdict}{said.headline}. Lost: {said.lost}.{not_lost}", width), "bold")
+    verdict = f"{printable(label)}: {verdict_of(report)}: " if label else "also: "
+    told = outcome(said if label else said._replace(kept=None))
+    text = Text(_wrapped(f"{verdict}{said.headline}. {told}", width), "bold")
+    if said.advice:
+        text.append("\n" + labelled("advice", said.advice, width))
     lines = [
         ("do not", said.do_not),
         ("shown by", said.evidence),
@@ -132,10 +152,6 @@ def _block(report: Report, block: Block, file: tuple[str, str | None], reading: 
         if content:
             text.append("\n" + labelled(name, content, width))
     return text
-
-
-def _not_lost(kept: str | None) -> str:
-    return "" if kept is None else f" Not lost: {kept}."
 
 
 def _wrapped(text: str, width: int) -> str:
@@ -330,7 +346,7 @@ def index_in_words(index: dict[str, Any], *, log_ok: bool | None = None) -> str:
             f"{'' if log_ok is False else cut_off}. Do not replace it"
         )
     if log_ok is False:
-        return "damaged or stale. Do not replace it: it may know what is missing"
+        return "damaged or stale: do not replace it"
     causes = dict.fromkeys(span["cause"] for span in index["damage"])
     reasons = "; ".join(f"{cause}: {meaning(cause)}" for cause in causes)
     more = (

@@ -220,7 +220,7 @@ def _tell(found: Scrubbed, *, as_json: bool) -> None:
 
 
 def _summary(tally: Tally, mended: int, skipped: int) -> str:
-    files = tally.sound + tally.damaged + tally.wrong_key + tally.unreadable
+    files = tally.sound + tally.damaged + tally.misread.total() + tally.unreadable
     said = tally.summary() if files else "no files: nothing was verified"
     said += f"; {count(mended, 'file')} repaired" if mended else ""
     return said + (f"; {count(skipped, 'file')} skipped" if skipped else "")

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from seglake._values import instant_us
 from seglake.parity import ParityReport
 
-from .advice import titled
+from .advice import misread, titled
 from .failure import Status, report_status
 from .picture import bar, cells, legend
 from .render import count, exact_size, printable, size, table
-from .report import bytes_of, damage_in_short, explained, index_in_words, joined, parity_in_words
+from .report import bytes_of, damage_in_short, explained, index_in_words, joined, misnamed, parity_in_words, verdict_of
 from .terminal import console, is_unicode
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ class Tally:
 
     sound: int = 0
     damaged: int = 0
-    wrong_key: int = 0
+    misread: Counter[str] = field(default_factory=Counter[str])
+    """By the option that they are not read with rightly."""
     unreadable: int = 0
     badly_protected: int = 0
     """Of the sound ones."""
@@ -50,8 +52,8 @@ class Tally:
         self.bytes += report.nbytes
         if report.ok:
             self.sound += 1
-        elif report.wrong_key:
-            self.wrong_key += 1
+        elif (wrong := misread(report)) is not None:
+            self.misread[wrong] += 1
         else:
             self.damaged += 1
         if report.ok and report_status(report) != Status.SOUND:
@@ -69,7 +71,7 @@ class Tally:
         sorts = {
             "sound": self.sound,
             "damaged": self.damaged,
-            "probably with another key": self.wrong_key,
+            **{f"not read with the right {wrong}": number for wrong, number in self.misread.items()},
             "unreadable": self.unreadable,
         }
         found = ", ".join(f"{number:,} {sort}" for sort, number in sorts.items() if number)
@@ -95,6 +97,10 @@ def one_line(
     what = f"{count(report.records, 'record')}, {size(report.nbytes)}{structure}"
     if report.wrong_key:
         line = f"wrong key?  {printable(label)}  {size(report.nbytes)}: nothing checks, but the structure is sound"
+    elif misread(report) is not None:
+        line = (
+            f"not read  {printable(label)}  {size(report.nbytes)}: {verdict_of(report)}; {titled(report.diagnoses[0])}"
+        )
     elif report.ok:
         line = f"ok  {printable(label)}  {structure.removeprefix(', ') if in_log else what}".rstrip()
     else:
@@ -140,6 +146,8 @@ def show_in_full(report: Report, file: Shown, stream: TextIO, *, with_picture: b
             out.print()
     if with_picture:
         out.print(_facts(report), soft_wrap=True)
+        if (other := misnamed(report, file.label)) is not None:
+            out.print(other, soft_wrap=True)
     # What does not check under a wrong key is no damage: neither counted nor pictured nor listed as if it were.
     if with_picture and not report.wrong_key:
         if report.totals and (report.ok or _unlisted(report)):

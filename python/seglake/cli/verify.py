@@ -15,6 +15,7 @@ import click
 from seglake._threads import MOST_THREADS, thread_count
 from seglake._types import ParityReport
 from seglake._values import is_uri
+from seglake.exceptions import FormatError
 from seglake.parity.by_sidecar import NotASegmentError, verified
 
 from . import folders, options
@@ -182,7 +183,8 @@ class _Verifying:
 
     def side_by_side(self) -> int:
         """Verify the files of folders, and return the worst exit status."""
-        self.tally.unreadable += self.named.empty
+        for name, error in self.named.failed:
+            self._failed(name, error)
         worst = self.named.status
         side_by_side = folders.side_by_side(
             self.named, self._checked_beside_others, spool_limit=self.spool_limit, threads=self.cores
@@ -306,10 +308,12 @@ class _Verifying:
 
     def _failed(self, name: str, error: Exception) -> None:
         self.tally.unreadable += 1
+        reason = error.cause if isinstance(error, FormatError) else None
+        json = {"ok": False, "path": name, "log": self._log(name), "reason": reason, "error": describe(error)}
         if self.html is not None:
-            self.html.add_failed(name, error)
+            self.html.add_failed(name, error, json)
         if self.as_json:
-            click.echo(json_text({"ok": False, "path": name, "log": self._log(name), "error": describe(error)}))
+            click.echo(json_text(json))
 
     def _log(self, path: str | None) -> dict[str, Any] | None:
         """The segment of a log that a file is."""

@@ -238,10 +238,15 @@ class Reason(NamedTuple):
         happened: what happened, a sentence without its end.
         shown_by: the evidence that it takes.
         example: how it may come about.
-        lost: what cannot be read because of it; None: the records between the sound ones around it.
+        lost: what is not in the file any more; None: the records between the sound ones around it.
+        back: what comes back with the command; None: the records that are verified then.
+        until: until what something cannot be read, and what that is.
+        advice: what to do, before the command that comes after "or" where that does not undo it.
+        then: what to do as well, in any case.
         commands: what to do, as a command to paste. It changes no file.
         do_not: what would make it worse, after "do not".
         question: what decides where it is not proven.
+        other: which option the file is read with wrongly. Then it is not damaged.
     """
 
     title: str
@@ -249,16 +254,24 @@ class Reason(NamedTuple):
     shown_by: str
     example: str
     lost: str | None = None
+    back: str | None = None
+    until: str | None = None
+    advice: str | None = None
+    then: str | None = None
     commands: str | tuple[str, ...] = ("{recover}", "{look}")
     do_not: str | None = None
     question: str | None = None
+    other: str | None = None
 
 
-_WAIT: Final = "append to it, clear it or delete its source"
 _INSIDE: Final = "append to it, clear it or recover it: its records are all inside"
-_AGAIN: Final = "write to it or delete its source: copy it again"
-_DISK: Final = "write to it: check disk and memory first"
-_IF_UNDONE: Final = "nothing, if that can be undone"
+_KEEP: Final = "append to it or delete its source"
+_COPY: Final = "copy it again"
+_COPY_BINARY: Final = "copy it again, in binary mode"
+_RESTORE: Final = "restore a copy"
+_DISK: Final = "check disk and memory"
+_SAVE: Final = "seglake log tail --from start --no-follow --on-damage skip --json {log} > {saved}"
+_UNDO: Final = ("{undo}", "{recover}", "{look}")
 
 REASONS: Final[dict[str, Reason]] = {
     "empty": Reason(
@@ -267,9 +280,10 @@ REASONS: Final[dict[str, Reason]] = {
         "the file has 0 bytes",
         "a copy onto a full disk",
         lost="all that it had, if it had records",
-        commands=(),
-        do_not=_WAIT,
-        question="was it new, or did it have records? Compare its size with the source's",
+        advice="compare its size with the source's, and copy it again",
+        commands=("{listing}"),
+        do_not=_KEEP,
+        question="was it new, or did it have records?",
     ),
     "only_zeros": Reason(
         "only zeros",
@@ -277,8 +291,9 @@ REASONS: Final[dict[str, Reason]] = {
         "every byte of the file is zero",
         "a copy that made the file long first and then stopped",
         lost="all that it had",
+        advice=_COPY,
         commands=("{look}"),
-        do_not=_AGAIN,
+        do_not=_KEEP,
     ),
     "wrong_key": Reason(
         "probably the wrong key",
@@ -286,8 +301,10 @@ REASONS: Final[dict[str, Reason]] = {
         "no checksum in the file matches, and the structure is sound to its end",
         "the file was written with a secret key, and read with the public default key",
         lost="probably nothing",
+        until="the right key is given: all of it",
         commands=("{verify} --key-file KEY {file}"),
         do_not="change or recover the file",
+        other="key",
     ),
     "other_dialect": Reason(
         "another dialect",
@@ -295,8 +312,10 @@ REASONS: Final[dict[str, Reason]] = {
         "an oplog's first messages decode in another dialect, and not in this one",
         "an oplog of draft-1.1 that is read without --dialect",
         lost="probably nothing",
+        until="the right dialect is given: all of it",
         commands=("{verify} --dialect {dialect} {file}", "{look}"),
         do_not="change or recover the file",
+        other="dialect",
     ),
     "other_format": Reason(
         "another format",
@@ -304,8 +323,10 @@ REASONS: Final[dict[str, Reason]] = {
         "no record is verified, and the file is of another of these formats",
         "a sealed segment whose name ends in .active",
         lost="probably nothing",
+        until="the right format is given: all of it",
         commands=("{verify} --format {other} {file}", "{look}"),
         do_not=_INSIDE,
+        other="format",
     ),
     "other_content": Reason(
         "another program's file",
@@ -313,7 +334,8 @@ REASONS: Final[dict[str, Reason]] = {
         "no record is verified, and the file begins like another program's (Parquet, SQLite, HTML and so on), is text, "
         "or is of another of these formats; or a damaged range begins with text, or like another program's file",
         "a download that was answered with an error page",
-        do_not=_WAIT,
+        advice=_COPY,
+        do_not=_KEEP,
         question="which program wrote to this path, or what was the answer to the download?",
     ),
     "compressed": Reason(
@@ -322,6 +344,7 @@ REASONS: Final[dict[str, Reason]] = {
         "the file begins like one of gzip, zstd, xz, bzip2, lz4 or zip",
         "a nightly job that compressed a segment and kept its name",
         lost="nothing, if what is inside is sound",
+        back="all that is inside",
         commands=("{unpack} {content} > {plain} && {verify} {plain}", "{look}"),
         do_not=_INSIDE,
     ),
@@ -331,6 +354,7 @@ REASONS: Final[dict[str, Reason]] = {
         "all bytes are of the alphabet of base64",
         "a segment that was sent by mail",
         lost="nothing, if what is inside is sound",
+        back="all that is inside",
         commands=("base64 -d {content} > {plain} && {verify} {plain}"),
         do_not=_INSIDE,
     ),
@@ -339,25 +363,25 @@ REASONS: Final[dict[str, Reason]] = {
         "line ends were converted",
         "with the line ends turned back, records are verified: each LF has a CR before it, or CR LF are missing",
         "a transfer by FTP in text mode",
-        lost=_IF_UNDONE,
+        advice=_COPY_BINARY,
         commands=("perl -pe '{lines}' < {content} > {undone} && {verify} {undone}", "{recover}", "{look}"),
-        do_not="append to it or clear it: copy it again, in binary mode",
+        do_not="append to it or clear it",
     ),
     "reencoded": Reason(
         "re-encoded as text",
         "it was read as text and written in another encoding",
         "all bytes are UTF-8 of U+0000 to U+00FF, or UTF-8 with replacement characters (U+FFFD)",
         "a script that read a binary file as Latin-1 text and wrote it as UTF-8",
-        lost="nothing, if that can be undone; bytes that became U+FFFD are lost for good",
+        lost="bytes that became U+FFFD",
+        advice=_COPY_BINARY,
         commands=("iconv -f UTF-8 -t ISO-8859-1 {content} > {undone} && {verify} {undone}", "{recover}", "{look}"),
-        do_not="append to it or clear it: copy it again, in binary mode",
+        do_not="append to it or clear it",
     ),
     "byte_order": Reason(
         "bytes in reverse order",
         ("each {width} bytes are in reverse order", "bytes are in reverse order"),
         "with each group of 2, 4 or 8 bytes reversed, records are verified",
         "a memory dump of a machine with the other byte order",
-        lost=_IF_UNDONE,
         commands=("xxd -e -g{width} {content} | xxd -r > {plain} && {verify} {plain}", "{look}"),
         do_not=_INSIDE,
     ),
@@ -366,7 +390,7 @@ REASONS: Final[dict[str, Reason]] = {
         "another file begins at {place_start}",
         "at the start of the damage another file of one of these formats begins",
         "cat today.sealed yesterday.sealed > both.sealed",
-        lost="nothing, each part is read by itself",
+        back="all, each part by itself",
         commands=("{split}", "{look}"),
         do_not="append to it, clear it or recover it",
     ),
@@ -375,8 +399,8 @@ REASONS: Final[dict[str, Reason]] = {
         "{place} repeat the {place_nbytes} before them",
         "bytes repeat the same number of bytes before them, and without them the rest is verified",
         "an upload that was tried again and sent a part twice",
-        commands=("{undo}", "{recover}", "{look}"),
-        do_not=_AGAIN,
+        advice=_COPY,
+        commands=_UNDO,
     ),
     "inserted_bytes": Reason(
         "bytes inserted",
@@ -384,8 +408,8 @@ REASONS: Final[dict[str, Reason]] = {
         "without some bytes in its middle a record is verified; or a unit is after the offset that an index states; "
         "or a verified chunk header is not at a multiple of 0x80",
         "two programs that wrote to one file",
-        commands=("{undo}", "{recover}", "{look}"),
-        do_not=_AGAIN,
+        advice=_COPY,
+        commands=_UNDO,
     ),
     "missing_bytes": Reason(
         "bytes missing",
@@ -393,42 +417,53 @@ REASONS: Final[dict[str, Reason]] = {
         "a unit is before the offset that an index states; or a record's lengths reach a little past the next sound "
         "one",
         "a download that went on at the wrong place after it was interrupted",
-        do_not=_AGAIN,
+        advice=_COPY,
+        commands=_UNDO,
     ),
     "moved_sector": Reason(
         "sector written to the wrong place",
         "{place} are from elsewhere in the file",
         "with another sector's bytes in place of its own a record is verified",
         "a disk that wrote a sector to the wrong place",
-        do_not=_DISK,
+        advice=_RESTORE,
+        then=_DISK,
+        commands=_UNDO,
     ),
     "foreign_sector": Reason(
         "sector of another file",
         "{place_nbytes} at {place_start}",
         "damage begins and ends at multiples of 512 or 4,096, and what is there is of no record of this file",
         "a disk that wrote another file's sector to this one",
-        do_not=_DISK,
+        advice=_RESTORE,
+        then=_DISK,
+        commands=_UNDO,
     ),
     "duplicated_sector": Reason(
         "duplicated sector",
         "{place} are the bytes of another one",
         "a sector has the same bytes as another one nearby, and their neighbours differ",
         "a disk that wrote a sector to two places",
-        do_not=_DISK,
+        advice=_RESTORE,
+        then=_DISK,
+        commands=_UNDO,
     ),
     "zeroed_sector": Reason(
         "zeroed sector",
         "zeros at {place}",
         "a run of zeros begins and ends at multiples of 512 or 4,096",
         "pages that never reached the disk before the power failed",
-        do_not=_DISK,
+        advice=_RESTORE,
+        then=_DISK,
+        commands=_UNDO,
     ),
     "erased_sector": Reason(
         "erased sector (0xff)",
         "at {place}, as in erased flash",
         "a run of 0xff, as in erased flash, begins and ends at multiples of 512 or 4,096",
         "a worn flash drive",
-        do_not=_DISK,
+        advice=_RESTORE,
+        then=_DISK,
+        commands=_UNDO,
     ),
     "zeroed_tail": Reason(
         "zeros up to the end",
@@ -445,8 +480,9 @@ REASONS: Final[dict[str, Reason]] = {
         "verified records that are not newer than those before them: an earlier file's sectors, a clock set back, two "
         "writers",
         "a disk that lost a write, so that a deleted file's sector is still there",
-        do_not=_DISK,
-        question="was the clock set back, or are there two writers? Then the records there are this file's",
+        advice=_RESTORE,
+        commands=_UNDO,
+        question="a clock set back, or two writers?",
     ),
     "duplicated_records": Reason(
         "records written twice",
@@ -462,8 +498,19 @@ REASONS: Final[dict[str, Reason]] = {
         "with one bit flipped back, the record, message, block, chunk header, payload, index entry, table of "
         "contents, count or trailer is verified, or padding and unused space are zero again",
         "a worn memory module",
-        commands=("{undo}", "{recover}", "{look}"),
-        do_not=_DISK,
+        advice=_RESTORE,
+        then=_DISK,
+        commands=_UNDO,
+    ),
+    "changed_bytes": Reason(
+        "bytes changed",
+        "within {range}",
+        "a record, message, block or payload has its length, and what is beside it is sound; only its checksum fails, "
+        "and no change that was tried explains it",
+        "a flipped bit in a record of 1 MiB, or an older sector within a block",
+        advice=_RESTORE,
+        then=_DISK,
+        question="one bit, or a sector? `cmp -l` with a copy shows it",
     ),
     "interrupted_write": Reason(
         "interrupted write",
@@ -479,7 +526,8 @@ REASONS: Final[dict[str, Reason]] = {
         "the file ends too early: at a multiple of 64 KiB, or it is of a format that is written whole, or its log or "
         "its index says that it was longer",
         "a copy that stopped in the middle",
-        do_not=_AGAIN,
+        advice=_COPY,
+        do_not=_KEEP,
     ),
     "as_written": Reason(
         "intact, but written wrong",
@@ -487,15 +535,18 @@ REASONS: Final[dict[str, Reason]] = {
         "the checksum matches, but its content is invalid: unknown flags, or a UUID that is not of version 6. The "
         "disk is not at fault",
         "a program that writes random UUIDs",
+        advice="look at the program that wrote it",
         commands=("{look_there}"),
-        do_not="restore it from a copy, which has the same: look at the program that wrote it",
+        do_not="restore it from a copy: that has the same",
     ),
     "lost_reference": Reason(
         "reference to what is not there",
         "messages name a key that no message before them declares",
         "an oplog's message names a key that no earlier message declares",
         "the beginning of an oplog is missing",
-        lost="the key's name; the messages are whole",
+        lost="nothing, if the part that declares the key is found",
+        until="that part is read with it: the key's name",
+        advice="look for the other parts of the oplog",
         commands=("seglake cat --on-damage skip --columns position,cause {file}"),
         do_not="delete other parts of the oplog: one of them may declare the key",
     ),
@@ -505,6 +556,7 @@ REASONS: Final[dict[str, Reason]] = {
         "the file's parity sidecar has other bytes there, which agree with its hash",
         "a sector reads as zeros, and FILE.par has it",
         lost="nothing",
+        back="{nbytes}",
         commands=("{repair} {file} {new}"),
         do_not="protect it anew before that, or the sidecar forgets what it restores",
     ),
@@ -522,7 +574,7 @@ REASONS: Final[dict[str, Reason]] = {
         "{meaning}, at {start}",
         "none of these",
         "random bytes in the middle of a file",
-        do_not="change this file: work on a copy",
+        advice=_RESTORE,
     ),
     "older_mark": Reason(
         "older synced mark",
@@ -530,23 +582,63 @@ REASONS: Final[dict[str, Reason]] = {
         "lost, and no writer has the log open",
         "sound records follow the synced mark, and no writer has the log open",
         "a mark that came from a backup, or a writer that was killed",
-        lost="nothing, the next writer takes them in",
+        lost="nothing",
+        back="{unread}",
         commands=("cp -a {log} {copy} && seglake log write {copy} < /dev/null && seglake log verify {copy}"),
         do_not="delete the mark or the segment",
     ),
     "other_segment": Reason(
         "another segment",
-        "the file has another segment than its name says",
+        ("{found}", "the file has another segment than its name says"),
         "the first record is sound, and is not the one that the file's name has",
         "a file that was restored under the name of another one",
-        do_not="open the log for writing: move the file elsewhere and restore the right one first",
+        lost="nothing, if the right file is found",
+        until="the right file is back under its name: the segment",
+        advice="move the file elsewhere and restore the right one; `info` shows which it is",
+        commands=("seglake info {file}"),
+        do_not="open the log for writing",
+    ),
+    "missing_segment": Reason(
+        "segment missing",
+        ("{found}", "a segment of the log is not there, or the newest ones are not"),
+        "the numbers of segments have a gap, or the synced mark is in a segment after the last one",
+        "a folder of which not all files were restored",
+        lost="nothing, if its file is found",
+        until="its file is back: the segment",
+        advice="restore its file, or save the rest",
+        commands=_SAVE,
+        do_not="replace the mark, or number segments anew",
+    ),
+    "doubled_segment": Reason(
+        "two segments in one place",
+        ("{found}", "two segments of the log have one number"),
+        "two files have one number and different first records",
+        "files of two logs that were restored into one folder",
+        lost="nothing, if the right one is known",
+        until="the file that does not belong to the log is elsewhere: the log",
+        advice="move the one that does not belong to this log elsewhere: `seglake info FILE` shows the times of each",
+        commands=("cp -a {log} {copy}"),
+        do_not="delete either of them",
+    ),
+    "foreign_segment": Reason(
+        "segments of different logs",
+        ("{found}", "the segments of the folder are not of one log"),
+        "the first records of segments do not ascend as their numbers do",
+        "files of two logs that were restored into one folder",
+        lost="nothing, if those of this log are known",
+        until="the files that do not belong to the log are elsewhere: the log",
+        advice="move those that do not belong to this log elsewhere: `seglake info FILE` shows the times of each",
+        commands=("cp -a {log} {copy}"),
+        do_not="delete any of them",
     ),
     "short_segment": Reason(
         "segment shorter than its log says",
         "the segment ends before the end that its log says",
         "the synced mark, or the next segment, is after the end of the file",
         "a segment that was restored from an earlier backup",
-        do_not="open the log for writing or replace the mark: get the newer file back first",
+        until="the newer file is back: what is after the end",
+        advice="get the newer file back",
+        do_not="open the log for writing or replace the mark",
     ),
     "stale_index": Reason(
         "stale index",
@@ -565,7 +657,7 @@ REASONS: Final[dict[str, Reason]] = {
         commands=("seglake index {file}"),
     ),
 }
-"""Of damage, as diagnoses name them; the last five of logs and of the index of a chunked log."""
+"""Of damage, as diagnoses name them; the last eight of logs and of the index of a chunked log."""
 
 
 def meaning(cause: str) -> str:

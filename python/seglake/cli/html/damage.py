@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from seglake import Span
     from seglake.types import Repair
 
-__all__ = ["advised", "candidate", "entry", "script_data", "summary"]
+__all__ = ["advised", "candidate", "entry", "next_step", "script_data", "summary"]
 
 _LEAST_HASHED_BYTES: Final = 32
 _MOST_NAMED: Final = 5
@@ -42,10 +42,23 @@ def advised(advice: Advice) -> Html:
     """What happened, what is lost and what is not, one command, and what not to do: in this order."""
     return join(
         element("p", advice.headline, class_="headline"),
-        facts([("lost", advice.lost), ("not lost", advice.kept)]),
-        command(advice.command) if advice.command else None,
+        facts(
+            [
+                ("comes back", advice.back and f"{advice.back}, with this command"),
+                ("unreadable until", advice.until),
+                ("lost", advice.lost),
+                ("not lost", advice.kept),
+            ]
+        ),
+        next_step(advice.advice, advice.command),
         element("p", element("strong", "Do not"), " ", advice.do_not, class_="do-not") if advice.do_not else None,
     )
+
+
+def next_step(advice: str | None, then: str | None) -> Html:
+    """What to do, and the same as a command."""
+    said = element("p", element("strong", "Next"), " ", advice) if advice else None
+    return join(said, command(then) if then else None)
 
 
 def candidate(advice: Advice) -> Html:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from seglake._text import error_text
 
 from .. import options
-from ..advice import blocks
+from ..advice import Advice, blocks, misread
 from ..inputs import Input
 from . import content
 from .content import Alike, Cells
@@ -153,11 +153,13 @@ class Seen:
     """The options that it is read with, as they are typed."""
     remarks: list[str]
     """What else there is to say of it."""
+    beside: Advice | None = None
+    """What is suspicious about it without damage."""
 
     @property
     def cause(self) -> Diagnosis | None:
         """What the first screen is about."""
-        if self.report.wrong_key:
+        if misread(self.report):
             return next(iter(self.report.diagnoses), None)
         return self.damages[0].diagnosis if self.damages else None
 
@@ -176,7 +178,7 @@ def see(file: Input, report: Report, how: dict[str, Any], budget: Budget, remark
     Raises:
         OSError, SeglakeError: the file cannot be read any more.
     """
-    damages = [] if report.wrong_key else _damages(report)
+    damages = [] if misread(report) else _damages(report)
     if not values:
         for own in damages:
             own.diagnosis = own.diagnosis and _without_tenants(own.diagnosis)
@@ -204,7 +206,7 @@ def see(file: Input, report: Report, how: dict[str, Any], budget: Budget, remark
         cells,
         runs_of(report),
         damages,
-        0 if report.wrong_key else max(ranges - shown, 0),
+        0 if misread(report) else max(ranges - shown, 0),
         unread,
         options.as_typed(how),
         remarks,

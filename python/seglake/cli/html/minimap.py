@@ -220,6 +220,7 @@ def patterns() -> Html:
         "corrupt": "M0 0L6 6M6 0L0 6",
         "torn": "M0 3q1.5 -3 3 0t3 0",
         "unreached": "M0 3h6",
+        "back": "M0 1.5h6M0 4.5h6",
         "restorable": "M3 0v6",
         "missing": "M0 6L6 0",
         "unlisted": "M0 1h2M3 4h2",

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from seglake._values import instant_us
 
-from ..advice import Advice, advise, kept
+from ..advice import Advice, advise, kept, misread
 from ..render import count, exact_size, size
-from ..report import damage_in_short
+from ..report import damage_in_short, verdict_of
 from ..vocabulary import TERMS
-from .damage import advised, candidate, entry, script_data, summary
+from .damage import advised, candidate, entry, next_step, script_data, summary
 from .gather import MOST_SHOWN_BYTES, Budget, Damage, Seen
-from .markup import Html, data, element, script_json
+from .markup import Html, data, element, join, script_json
 from .minimap import Map, figure, patterns
 from .parts import cell, facts, meaning, number, table
 from .states import STATES, runs_of, worst
@@ -99,7 +99,7 @@ class Page:
     files: int = 0
     lines: list[Line] = field(default_factory=list[Line])
     seen: list[Seen] = field(default_factory=list[Seen])
-    notes: list[str] = field(default_factory=list[str])
+    notes: list[str | Advice] = field(default_factory=list["str | Advice"])
     reports: list[str] | None = field(default_factory=list[str])
     budget: Budget = field(default_factory=Budget)
     _room: int = _MOST_JSON_CHARACTERS
@@ -136,7 +136,9 @@ def _written(page: Page, most: int, *, bytes_too: bool, json_too: bool) -> str:
     policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src data:"
     entries: dict[str, Any] = {}
     terms = dict(TERMS)
-    notes = _explained(page.notes, terms)
+    notes = _explained(
+        (text for note in page.notes for text in ([note] if isinstance(note, str) else note) if text), terms
+    )
     sections = [
         _file(seen, f"f{number}", page, most, entries, terms, bytes_too=bytes_too)
         for number, seen in enumerate(page.seen, 1)
@@ -199,7 +201,7 @@ def _file(
     """All of one file: the first screen, then the map, then each damage."""
     shown = seen.damages[:most]
     advice = [own.diagnosis and _advice(seen, own.diagnosis, page.command) for own in shown]
-    first = advice[0] if advice else seen.cause and _advice(seen, seen.cause, page.command)
+    first = advice[0] if advice else _first(seen, page.command)
     texts = [text for said in (first, *advice) if said for text in said if text]
     texts += [*seen.remarks, "ledger", *(["unit"] if shown else []), *(STATES[run.letter].name for run in seen.runs)]
     doubtful = [own for own in shown if own.diagnosis is not None and own.diagnosis.certainty != "proven"]
@@ -220,7 +222,8 @@ def _file(
         _candidates([(own, said) for own, said in zip(shown, advice, strict=True) if said and own in candidates]),
         _picture(seen, name),
         element("section", element("h2", "Damage"), *_index(seen, name, shown), *parts) if shown else None,
-        _totals(seen),
+        # What another option makes of the bytes is not a finding.
+        None if misread(seen.report) else _totals(seen),
         id=name,
         class_="file",
         aria_label=seen.label,
@@ -229,9 +232,15 @@ def _file(
 
 def verdict(report: Report) -> tuple[str, str]:
     """What a file is, and the style of that."""
-    if report.wrong_key:
-        return "probably the wrong key", "kept"
-    return ("sound", "sound") if report.ok else ("damaged", "corrupt")
+    if report.ok and not report.nbytes:
+        return "empty", "kept"
+    style = "kept" if misread(report) else "sound" if report.ok else "corrupt"
+    return verdict_of(report), style
+
+
+def _first(seen: Seen, command: str) -> Advice | None:
+    """What the first screen says of a file."""
+    return seen.beside if seen.cause is None else _advice(seen, seen.cause, command)
 
 
 def _advice(seen: Seen, own: Diagnosis, command: str) -> Advice:
@@ -245,7 +254,7 @@ def _first_screen(seen: Seen, name: str, advice: Advice | None, title: str) -> H
     """Verdict, cause, what is lost and what is not, one command, and what not to do: in this order."""
     report, (said, style) = seen.report, verdict(seen.report)
     what = f"{report.format}, {exact_size(report.nbytes)}"
-    what += "" if report.wrong_key else f", {count(report.records, 'record')}"
+    what += "" if misread(report) else f", {count(report.records, 'record')}"
     if report.first_timestamp_us is not None and report.last_timestamp_us is not None:
         what += f", {instant_us(report.first_timestamp_us)} to {instant_us(report.last_timestamp_us)}"
     plainly = None if report.ok else facts([("damaged", damage_in_short(report)), ("not lost", kept(report))])
@@ -323,14 +332,30 @@ def _overview(page: Page, terms: Html) -> Html:
         for own in lines
     )
     more = page.files - len(lines)
+    # Of a single one that is shown in full this is said there.
+    is_alone = page.files == 1 and not page.seen
+    title = [data(lines[0].label), ": ", lines[0].verdict] if is_alone else [count(page.files, "file")]
     return element(
         "section",
-        element("h1", count(page.files, "file")),
-        *(element("p", note) for note in page.notes),
+        element("h1", *title),
+        *(element("p", note) if isinstance(note, str) else advised(note) for note in page.notes),
+        _next(page),
         terms,
         table("Files", ("file", "verdict", "found", "where"), rows),
         element("p", f"and {count(more, 'more file')}") if more > 0 else None,
     )
+
+
+def _next(page: Page) -> Html | None:
+    """The next step with the first of several files that are not sound, where nothing of all of them comes first."""
+    if any(not isinstance(note, str) for note in page.notes):
+        return None
+    for place, seen in enumerate(page.seen, 1):
+        first = _first(seen, page.command)
+        if first is not None and first.command is not None:
+            link = element("a", data(seen.label), href=f"#f{place}")
+            return join(element("p", "The first that is not sound: ", link), next_step(first.advice, first.command))
+    return None
 
 
 def _bar(own: Line) -> Html | None:

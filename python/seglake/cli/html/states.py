@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ..advice import misread
 from ..report import bytes_of
 
 if TYPE_CHECKING:
@@ -34,9 +35,11 @@ _RANKED: Final = (
     State("S", "sound", "sound"),
     State("·", "unused", "unused"),
     State("?", "after the last range listed", "unlisted"),
+    State("N", "unreadable until it is read rightly", "unlisted"),
     State("!", "kept, with a cause", "kept"),
-    State("U", "intact, but not reached", "unreached"),
-    State("R", "damaged, and in the parity sidecar", "restorable"),
+    State("U", "intact, but not read", "unreached"),
+    State("C", "intact, and comes back with the damage undone", "back"),
+    State("R", "damaged, and comes back from the parity sidecar", "restorable"),
     State("~", "torn tail", "torn"),
     State("X", "corrupt", "corrupt"),
     MISSING,
@@ -63,11 +66,13 @@ class Run(NamedTuple):
 def runs_of(report: Report) -> list[Run]:
     """The file in runs, without gaps, in file order: what no range is listed of is sound.
 
-    Damaged bytes are intact, but not reached, if what explains them is elsewhere, and they are verified without it.
+    Damaged bytes are intact, and come back, if what explains them is elsewhere, and they are verified without it.
     """
     unused = report.nbytes - bytes_of(report, "unused")
     found: list[Run] = []
-    spans = [] if report.wrong_key else report.damage
+    if misread(report):
+        return [Run(0, report.nbytes, "N")] if report.nbytes else []
+    spans = report.damage
     places: dict[int, tuple[int, int] | None] = {
         span.start: None if own.reason == "concatenated" else own.place
         for own in report.diagnoses
@@ -96,7 +101,7 @@ def _around(span: Span, place: tuple[int, int] | None, letter: str) -> Iterator[
     first, last = place or (span.end, span.end)
     first = min(max(first - _UNIT_BYTES, span.start), span.end)
     last = max(min(last + _UNIT_BYTES, span.end), first)
-    for run in (Run(span.start, first, "U"), Run(first, last, letter), Run(last, span.end, "U")):
+    for run in (Run(span.start, first, "C"), Run(first, last, letter), Run(last, span.end, "C")):
         if run.end > run.start:
             yield run
 

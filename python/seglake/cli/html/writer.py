@@ -14,12 +14,11 @@ from click.core import ParameterSource
 from seglake.parity import ParityReport
 
 from .. import options
-from ..advice import filled, shell_word, titled
+from ..advice import Advice, beside, of_log_error, path_facts, titled
 from ..failure import Trouble, describe
 from ..inputs import STANDARD_INPUT, Input
 from ..render import count, printable, size
-from ..report import index_in_words, parity_in_words
-from ..vocabulary import REASONS
+from ..report import index_in_words, misnamed, parity_in_words
 from .gather import see
 from .page import MARK, Line, Page, states_in_short, verdict, written
 
@@ -29,6 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["HtmlReport"]
 
 _MOST_SEEN: Final = 20
+_MOST_NOTES: Final = 5
+# What says between which records something is, too.
+_WITH_TENANTS: Final = ("tenant", "comes_back", "lost")
 # Those that hold what nobody else is to know, or that say where the report goes.
 _NOT_SHOWN: Final = ("key", "html", "files", "paths", "path", "source", "destination")
 
@@ -44,18 +46,23 @@ def _without_tenants(own: Any) -> Any:
     """A report as JSON without the names of tenants, which are what records hold."""
     if isinstance(own, dict):
         fields = cast("dict[str, Any]", own)
-        return {name: "…" if name == "tenant" else _without_tenants(each) for name, each in fields.items()}
+        return {name: "…" if name in _WITH_TENANTS else _without_tenants(each) for name, each in fields.items()}
     return [_without_tenants(each) for each in cast("list[Any]", own)] if isinstance(own, list) else own
 
 
+def _beside(report: Report, json: dict[str, Any]) -> Advice | None:
+    """What is suspicious about a file without damage, and what to do."""
+    if json.get("reason") is None:
+        return None
+    facts = path_facts(json["path"]) if json.get("path") else {}
+    return beside(json["reason"], {**facts, "size": count(report.nbytes, "byte")})
+
+
 def _remarks(report: Report, json: dict[str, Any], label: str) -> list[str]:
-    """What there is to say of a file without damage, of its index and of its parity sidecar."""
-    index, reason = json.get("index"), REASONS.get(json.get("reason") or "")
-    said = "" if index is None else f"Index {index_in_words(index)}."
-    facts = {"file": shell_word(json["path"])} if json.get("path") else {}
-    command = filled(reason.commands, facts) if reason else None
-    why = "" if reason is None else f"{reason.title}. Lost: {reason.lost}." + (f" Next: {command}" if command else "")
-    return [remark for remark in (why, said, parity_in_words(report.parity, label)) if remark]
+    """What there is to say of the name of a file, of its index and of its parity sidecar."""
+    index = json.get("index")
+    said = "" if index is None else f"Index {index_in_words(index, log_ok=report.ok)}."
+    return [remark for remark in (misnamed(report, label), said, parity_in_words(report.parity, label)) if remark]
 
 
 class HtmlReport:
@@ -121,7 +128,9 @@ class HtmlReport:
             with opened() as file:
                 if explain and not report.ok:
                     report = _verified_anew(file, how)
-                page.seen.append(see(file, report, how, page.budget, _remarks(report, json, label), values=page.values))
+                seen = see(file, report, how, page.budget, _remarks(report, json, label), values=page.values)
+                seen.beside = _beside(report, json)
+                page.seen.append(seen)
         reasons = Counter(titled(own) for own in report.diagnoses if own.reason != "consequence")
         said = "; ".join(f"{reason}, {number:,} times" if number > 1 else reason for reason, number in reasons.items())
         states = states_in_short(report)
@@ -133,13 +142,16 @@ class HtmlReport:
         found = "sound" if parity.outcome == "sound" else "damaged"
         self._page.add(Line(label, found, parity_in_words(parity, label)), json)
 
-    def add_failed(self, label: str, error: Exception) -> None:
-        """Add a file that could not be read."""
-        self._page.add(Line(label, "not read", describe(error, label=label)))
+    def add_failed(self, label: str, error: Exception, json: dict[str, Any] | None = None) -> None:
+        """Add a file that could not be read, with what `--json` prints of it."""
+        said = of_log_error(error)
+        if said is not None and len(self._page.notes) < _MOST_NOTES:
+            self.note(said)
+        self._page.add(Line(label, "not read", describe(error, label=label) if said is None else said.headline), json)
 
-    def note(self, text: str) -> None:
-        """Add what there is to say of all files together, in lines."""
-        self._page.notes += text.split("\n")
+    def note(self, said: str | Advice) -> None:
+        """Add what there is to say of all files together."""
+        self._page.notes.append(said)
 
     def verify(self, file: Input, how: dict[str, Any]) -> None:
         """Verify a file without its parity sidecar, and add it.

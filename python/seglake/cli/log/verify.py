@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from seglake.exceptions import FormatError
+
 from .. import options
 from ..help_groups import Command
 from ..html import html
@@ -34,7 +36,12 @@ def command(path: str, as_json: bool, html: str | None, no_values: bool, key: st
     """
     from ..verify import command as verify_files
 
-    reading(path, key).close()
+    try:
+        reading(path, key).close()
+    except FormatError as error:
+        # What its files are is said, and shown on the page.
+        if error.cause is None:
+            raise
     context = click.get_current_context()
     how = {"as_json": as_json, "html": html, "no_values": no_values, "key": key, "index": None, "limits": None}
     return context.invoke(verify_files, files=(path,), **how)

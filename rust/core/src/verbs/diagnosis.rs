@@ -97,6 +97,8 @@ words! {
         InsertedBytes = "inserted_bytes",
         /// Bytes are missing, so later ones moved forward.
         MissingBytes = "missing_bytes",
+        /// Bytes within one unit are others: which, and how many, is not known.
+        ChangedBytes = "changed_bytes",
         /// The last write was not finished.
         InterruptedWrite = "interrupted_write",
         /// The file is cut off.

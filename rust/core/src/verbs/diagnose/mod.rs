@@ -172,7 +172,7 @@ pub fn diagnose(
         }
     }
     found.sort_by_key(|own| (own.span.start, own.span.end));
-    confirm(source, &options, &mut found)?;
+    confirm(source, &options, report.summary.records, &mut found)?;
     Ok(found)
 }
 
@@ -329,6 +329,9 @@ impl Case<'_> {
             {
                 return Ok(found);
             }
+        }
+        if let Some(found) = self.changed(span)? {
+            return Ok(found);
         }
         self.unexplained(span)
     }
@@ -507,6 +510,32 @@ impl Case<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// A diagnosis of one unit whose length is right, and whose neighbours are sound: bytes in it changed.
+    fn changed(&mut self, span: &Span) -> Result<Option<Explanation>> {
+        let is_alone = self.adjacent(span).len() == 1 && self.report.records > 0;
+        let is_of_bytes = matches!(
+            span.cause,
+            Some(Cause::ChecksumMismatch | Cause::PayloadInvalid)
+        );
+        let Some(candidates) = self.candidates.as_mut().filter(|_| is_alone && is_of_bytes) else {
+            return Ok(None);
+        };
+        let all = candidates.candidates(span)?;
+        let Some(own) = all.iter().find(|own| own.is_whole(span)) else {
+            return Ok(None);
+        };
+        let more = match own.is_tried() {
+            true => ", more than one bit of them",
+            false => "",
+        };
+        let evidence = format!(
+            "the {} at {} has its length, and what is beside it is sound: bytes in it changed{more}",
+            own.what, own.body.start
+        );
+        let found = Explanation::new(Reason::ChangedBytes, Certainty::Likely, evidence);
+        Ok(Some(found.but(self.untried(span)?)))
     }
 
     fn unexplained(&mut self, span: &Span) -> Result<Explanation> {

@@ -145,10 +145,11 @@ pub(super) fn is_left_of(left: &[Range<u64>], own: &Span) -> bool {
         .any(|left| left.start < own.end && own.start < left.end)
 }
 
-/// Verifies the file with all proposals applied. Undiagnosed ranges that are sound then are consequences of the others.
+/// Verifies the file, of which so many records are sound, with all proposals applied. Undiagnosed ranges that are sound then are consequences of the others.
 pub(super) fn confirm(
     source: &Arc<dyn Source>,
     options: &Options,
+    records: u64,
     found: &mut [Diagnosis],
 ) -> Result<()> {
     let repairs = found.iter().flat_map(|diagnosis| &diagnosis.repairs);
@@ -166,6 +167,10 @@ pub(super) fn confirm(
     let patched = Arc::new(View::new(source.clone(), patches));
     let report = verify(patched, options, |_| Ok(()))?;
     for diagnosis in found {
+        // Whose they are is known only where all bits are those of one range.
+        if diagnosis.repairs.len() == count {
+            diagnosis.regained = report.summary.records.saturating_sub(records);
+        }
         let Span { start, end, .. } = diagnosis.span;
         let mut left = report.summary.damage.iter();
         let left = left.find(|span| span.start < end && start < span.end);
