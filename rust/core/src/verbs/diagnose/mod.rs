@@ -491,7 +491,9 @@ impl Case<'_> {
 
     /// A diagnosis of a unit of which bytes at its beginning are missing: with others put in, its lengths lead to the next sound one.
     fn cut_out(&mut self, span: &Span) -> Result<Option<Explanation>> {
-        if span.kind != Kind::Corrupt || span.len() > sectors::LARGE {
+        let work = span.len().saturating_mul(shift::MAX_CUT_OUT);
+        if span.kind != Kind::Corrupt || span.len() > sectors::LARGE || !self.searched.afford(work)
+        {
             return Ok(None);
         }
         for missing in 1..=shift::MAX_CUT_OUT {
