@@ -336,6 +336,8 @@ def index_facts(index: Index) -> dict[str, Any]:
 def index_in_words(index: dict[str, Any], *, log_ok: bool | None = None) -> str:
     """The same in words. `log_ok` is whether the log is sound, None where that is not known."""
     what = f"{count(index['items'], 'item')}, {exact_size(index['nbytes'])}"
+    if log_ok and index["ok"] and not index["items"]:
+        return "empty: looking up reads all of the log"
     if index["ok"]:
         return "sound" if log_ok is False else f"sound: {what}"
     if index["beyond"] is not None:
@@ -368,7 +370,8 @@ def index_rebuilding(
     """
     if log is None or not log_ok:
         return None
-    if facts is not None and (facts["ok"] or facts["beyond"] is not None):
+    # The log has records.
+    if facts is not None and ((facts["ok"] and facts["items"]) or facts["beyond"] is not None):
         return None
     reason = REASONS["lost_index" if facts is None else "stale_index"]
     command = filled(reason.commands, {"file": shell_word(log)}) or ""
