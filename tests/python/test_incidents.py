@@ -17,11 +17,14 @@ REASONS = {
     "flip-tenant-value": "flipped_bit",
     "misdirected-active-4k": "duplicated_sector",
     "stale-active-4k": "stale_data",
+    "stale-tenant-4k": "changed_bytes",
     "zeroed-active-64k": "zeroed_sector",
     "zeroed-tail-active": "zeroed_tail",
     "truncated-sealed-640k": "truncated",
     "truncated-chunked-180k": "truncated",
     "missing-active-4k": "missing_bytes",
+    "missing-active-7": "missing_bytes",
+    "missing-chunked-4k": "missing_bytes",
     "crlf-sealed": "text_conversion",
     "concatenated-sealed": "concatenated",
     "repeated-active-4k": "repeated_block",
@@ -35,11 +38,13 @@ REASONS = {
     "dialect-oplog": "other_dialect",
     "index-of-another": "stale_index",
     "log-older-segment": "truncated",
+    "log-missing-segment": "missing_segment",
+    "log-other-sealed": "other_segment",
 }
 WRONG_REASONS = 0
 WRONG_STEPS = 0
 WRONG_PROOFS = 0
-OTHER_FAULTS = 2
+OTHER_FAULTS = 0
 
 STRAYS = 200
 
