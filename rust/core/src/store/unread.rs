@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::identity;
 use super::lock::Lock;
 use super::mark::Mark;
 use super::reader::{LogReader, View};
@@ -46,8 +47,14 @@ impl LogReader {
         let file = match FileSource::open_on(self.disk(), &newest.path) {
             // Sealed or removed since it was listed.
             Err(error) if error.is_not_found() => return Ok(None),
-            file => Arc::new(file?.around_unreadable()),
+            file => file?,
         };
+        // What is wrong with another segment is said by those who read it.
+        let of = (newest.id, newest.kind);
+        if identity::check(self.disk(), &[*self.key()], of, (&newest.path, &file)).is_err() {
+            return Ok(None);
+        }
+        let file = Arc::new(file.around_unreadable());
         let options = self.options().for_ledger();
         let (mut end, mut records) = (bound.offset, 0);
         if data_end_after(&*file, end, || options.poll())? > end {
