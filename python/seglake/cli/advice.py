@@ -239,6 +239,12 @@ def of_log_error(error: BaseException) -> Advice | None:
 def of_unread(unread: LogUnread) -> Advice:
     """What readers leave out of a log, and how to have it."""
     path = unread.path
+    if not unread.records:
+        behind = f"{exact_size(unread.nbytes)} behind the mark"
+        start = f"{unread.byte_offset:,} of segment {unread.sequence}, {behind},"
+        said = beside("interrupted_write", {"start": start})
+        lost = "nothing that a writer was told of"
+        return said._replace(headline=f"{printable(path)}: {said.headline}", lost=lost, question=None)
     facts = {
         "unread": count(unread.records, "record"),
         "records": f"{count(unread.records, 'record')} {'is' if unread.records == 1 else 'are'}",
