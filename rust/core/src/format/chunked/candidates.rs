@@ -8,7 +8,7 @@ use super::layout::{ALIGNMENT, HEADER_BYTES, Header, Item, align};
 use super::payload::{Content, check};
 use super::{LIMIT_BYTES, hop, index};
 use crate::engine::candidate::{
-    Candidate, Candidates, MAX_LENGTHS_TRIED_BYTES, MAX_TRIED_BYTES, Misplaced, Trial, read_piece,
+    Candidate, Candidates, MAX_TRIED_BYTES, Misplaced, Trial, read_piece,
 };
 use crate::error::Result;
 use crate::ledger::{Cause, Span};
@@ -48,7 +48,7 @@ impl Candidates for Chunked {
         match hop::read(&*self.source, at)?.verified() {
             Some(header) => {
                 let end = header.payload_end(at);
-                if u64::from(header.length) <= MAX_LENGTHS_TRIED_BYTES && end <= len {
+                if u64::from(header.length) <= MAX_CONTENT_BYTES && end <= len {
                     candidates.push(self.payload(header, at, end)?);
                 }
             }

@@ -6,6 +6,7 @@ use super::front::{COUNT_BYTES, Front, Segment};
 use super::probe::block_crc_of;
 use super::toc::Entry;
 use super::{VERSION_1, VERSION_2};
+use crate::cursor::Cursor;
 use crate::engine::Stated;
 use crate::engine::candidate::{
     Candidate, Candidates, MAX_LENGTHS_TRIED_BYTES, MAX_MISPLACED, MAX_SYNDROME_BYTES,
@@ -162,12 +163,25 @@ impl Tenant {
     /// The front, from the magic to the table's CRC-32.
     fn table(&self) -> Result<Vec<Candidate>> {
         let len = self.0.front.toc_end.unwrap_or(MAX_TRIED_BYTES);
-        if len > MAX_TRIED_BYTES {
+        if len > MAX_SYNDROME_BYTES {
             return Ok(Vec::new());
         }
-        let range = 0..self.0.front.len.min(MAX_TRIED_BYTES);
+        let is_short = len <= MAX_TRIED_BYTES;
+        let crc = len.saturating_sub(COUNT_BYTES)..len;
+        let body = match is_short {
+            true => 0..self.0.front.len.min(MAX_TRIED_BYTES),
+            false => 0..crc.start,
+        };
         let options = self.0.options.clone().interrupt(None);
-        let tried = saturating_usize(len.min(range.end));
+        let hashed = 0..saturating_usize(crc.start);
+        let difference = {
+            let end = hashed.end;
+            move |bytes: &[u8]| {
+                let mut rest = Cursor::new(bytes);
+                let own = crc32fast::hash(rest.run_up_to(end));
+                rest.u32_be().map_or(0, |stored| own ^ stored)
+            }
+        };
         let check = move |bytes: &[u8]| {
             let source = BytesSource::new(bytes);
             // A buffer can always be read.
@@ -175,14 +189,19 @@ impl Tenant {
             let end = front
                 .filter(|front| front.version == VERSION_2 && front.is_sound())
                 .and_then(|front| front.toc_end);
-            Trial {
-                end,
-                work: tried as u64,
-            }
+            Trial { end, work: len }
         };
         Ok(vec![Candidate {
-            tried,
-            ..Candidate::new("table of contents", range, check)
+            tried: match is_short {
+                true => saturating_usize(len.min(body.end)),
+                false => 0,
+            },
+            elsewhere: match is_short {
+                true => Vec::new(),
+                false => vec![crc],
+            },
+            syndrome: Some(Syndrome::new(Syndrome::CRC32, hashed, difference)),
+            ..Candidate::new("table of contents", body, check)
         }])
     }
 

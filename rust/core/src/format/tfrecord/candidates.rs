@@ -23,11 +23,14 @@ impl Candidates for TfRecords {
         let mut bytes = Vec::new();
         read_piece(&*self.0, &piece, &mut bytes)?;
         let (at, len) = (piece.start, bytes.len());
-        let stated = Header::parse(&bytes).map(|header| saturating_usize(header.total()));
-        let stated = stated.filter(|total| *total <= len);
+        let begin = Header::parse(&bytes);
+        let total = |own: &Header| saturating_usize(own.total());
+        let whole = begin.as_ref().map(total).filter(|total| *total <= len);
+        // A length that its own checksum proves is right, also where bytes after it are missing.
+        let stated = whole.or_else(|| begin.filter(Header::is_proven).as_ref().map(total));
         // Of a record that is long, or does not fit, only the header is tried.
-        let tried = stated.filter(|total| *total as u64 <= MAX_TRIED_BYTES);
-        let data = stated.map(|total| HEADER_BYTES..total.saturating_sub(CRC_BYTES));
+        let tried = whole.filter(|total| *total as u64 <= MAX_TRIED_BYTES);
+        let data = whole.map(|total| HEADER_BYTES..total.saturating_sub(CRC_BYTES));
         let check = move |bytes: &[u8]| match header(bytes, bytes.len() as u64) {
             Ok(Some(header)) => Trial {
                 end: is_right(bytes, &header).then(|| at + header.total()),

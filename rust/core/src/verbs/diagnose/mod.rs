@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use super::Report;
 use super::diagnosis::{Certainty, Diagnosis, Edit, Reason};
-use crate::engine::candidate::Candidates;
+use crate::engine::candidate::{Candidates, MAX_TRIED_BYTES};
 use crate::engine::{Format, Stated};
 use crate::error::Result;
 use crate::format::by_name;
@@ -39,6 +39,9 @@ use undone::{Undone, confirm, is_left_of};
 
 /// How many ranges around a sector that hides others are looked at for what belongs there.
 const MAX_NEAR: usize = 4;
+
+/// The sectors of how many ranges may be in each other's place.
+const MAX_RANGES: usize = 8;
 
 /// The limits of a diagnosis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,10 +118,14 @@ pub fn diagnose(
         },
         candidates: None,
         stated: None,
+        ends: Vec::new(),
     };
     let whole_file = case.whole_file()?;
     if whole_file.is_none() {
         case.candidates = case.format.candidates(source, &options)?;
+    }
+    for own in report.summary.damage.iter().take(MAX_RANGES) {
+        case.ends.extend(sectors::ends(&**source, own)?);
     }
     let stated = case.format.stated.filter(|_| whole_file.is_none());
     case.stated = stated
@@ -197,6 +204,8 @@ struct Case<'a> {
     candidates: Option<Box<dyn Candidates>>,
     /// What its index or table of contents states.
     stated: Option<Stated>,
+    /// The sectors where the first ranges begin and end: what belongs in one may be in another.
+    ends: Vec<Excerpt>,
 }
 
 impl Case<'_> {
@@ -239,6 +248,13 @@ impl Case<'_> {
         if let Some(found) = self.by_bits(span)? {
             return Ok(found);
         }
+        if self.format.is_appended_to()
+            && !is_last
+            && let Some(found) = shift::retried(&**self.source, span)?
+        {
+            let whole = self.best(vec![found.clone()])?;
+            return Ok(whole.unwrap_or_else(|| found.unweighed()));
+        }
         let shifted = self.by_index(span)?;
         if let Some(found) = self.by_place(span, shifted.as_ref())? {
             return Ok(found);
@@ -266,18 +282,23 @@ impl Case<'_> {
             return Ok(found);
         }
         let beyond = self.stated.filter(|own| own.end > self.source.len());
-        let is_cut = span.end == self.source.len() && !self.is_by_index(span);
-        if let Some(stated) = beyond.filter(|_| is_cut) {
+        if let Some(stated) = beyond.filter(|_| self.is_end(span)) {
             let records = self.report.summary.records;
             return Ok(shift::known_by_index(self.source.len(), stated, records));
         }
         let is_written_whole = !self.format.is_appended_to();
         let len = self.source.len();
-        if let Some(found) = sectors::zeroed_tail(len, self.data_end, span, is_written_whole) {
+        // Before a log's mark all was on the disk.
+        let is_promised = self
+            .source
+            .bound()
+            .is_some_and(|bound| self.data_end < bound.offset);
+        let was_written = is_written_whole || is_promised;
+        if let Some(found) = sectors::zeroed_tail(len, self.data_end, span, was_written) {
             return Ok(found);
         }
         let excerpt = Excerpt::around(&**self.source, span)?;
-        if let Some(found) = sectors::constant(&excerpt, span) {
+        if let Some(found) = sectors::constant(&**self.source, &excerpt, span)? {
             return Ok(found);
         }
         if let Some(candidates) = &self.candidates
@@ -320,6 +341,7 @@ impl Case<'_> {
         }
         if let Some(candidates) = &mut self.candidates
             && candidates.reads_alone()
+            && !is_last
         {
             if let Some(found) = self.cut_out(span)? {
                 return Ok(found);
@@ -331,6 +353,9 @@ impl Case<'_> {
             }
         }
         if let Some(found) = self.changed(span)? {
+            return Ok(found);
+        }
+        if is_last && let Some(found) = self.by_key(span)? {
             return Ok(found);
         }
         self.unexplained(span)
@@ -361,6 +386,30 @@ impl Case<'_> {
             )
         );
         is_of_index && !self.format.is_appended_to()
+    }
+
+    /// Whether a range is what a file that ends here leaves: the bytes before its end, or else what an index says of those after it.
+    fn is_end(&self, span: &Span) -> bool {
+        let ends = |own: &Span| own.end == self.source.len() && !self.is_by_index(own);
+        let is_beyond = span.cause == Some(Cause::OffsetOutOfBounds) && self.is_by_index(span);
+        ends(span) || is_beyond && !self.report.summary.damage.iter().any(ends)
+    }
+
+    /// A diagnosis of all from a range on as written with another key: by itself it is.
+    fn by_key(&mut self, span: &Span) -> Result<Option<Explanation>> {
+        if !self.format.is_appended_to() || span.len() <= MAX_TRIED_BYTES {
+            return Ok(None);
+        }
+        let rest = View::new(self.source.clone(), vec![(0..span.start, Fill::Zeros(0))]);
+        let report = self.try_source(Arc::new(rest))?;
+        let is_other = report.is_some_and(|report| report.summary.wrong_key());
+        Ok(is_other.then(|| {
+            let evidence = format!(
+                "from {} on no checksum matches, and the structure is sound to the end",
+                span.start
+            );
+            Explanation::new(Reason::WrongKey, Certainty::Likely, evidence)
+        }))
     }
 
     /// The damaged ranges around this one that follow each other without a sound record between them.
@@ -465,7 +514,9 @@ impl Case<'_> {
                 return Ok(vec![found]);
             }
             let inserted = shift::inserted(source, candidate, span, budget)?;
-            let moved = sectors::moved(source, candidate, span, budget)?;
+            let around = Excerpt::around(source, span)?;
+            let places = std::iter::once(&around).chain(&self.ends);
+            let moved = sectors::moved(source, candidate, places, budget)?;
             let proposals: Vec<_> = inserted.into_iter().chain(moved).collect();
             if !proposals.is_empty() {
                 return Ok(proposals);
@@ -516,7 +567,7 @@ impl Case<'_> {
 
     /// A diagnosis of one unit whose length is right, and whose neighbours are sound: bytes in it changed.
     fn changed(&mut self, span: &Span) -> Result<Option<Explanation>> {
-        let is_alone = self.adjacent(span).len() == 1 && self.report.records > 0;
+        let is_alone = self.adjacent(span).len() == 1 && self.report.summary.records > 0;
         let is_of_bytes = matches!(
             span.cause,
             Some(Cause::ChecksumMismatch | Cause::PayloadInvalid)
@@ -541,16 +592,19 @@ impl Case<'_> {
     }
 
     fn unexplained(&mut self, span: &Span) -> Result<Explanation> {
+        let untried = self.untried(span)?;
         let evidence = if self.report.summary.checked == Checked::Structure {
             "the file has no checksums that could prove what the bytes were"
         } else if self.budget.is_spent() {
             "the damage is so dense that the search for its cause was ended"
         } else if span.cause == Some(Cause::SearchLimit) {
             "later damage was not diagnosed"
+        } else if !untried.is_empty() {
+            "nothing that was tried explains it"
         } else {
             "no single flipped bit, no sector that is zeroed, moved, copied or there twice, and no inserted bytes explain it"
         };
-        Ok(Explanation::unknown(evidence).but(self.untried(span)?))
+        Ok(Explanation::unknown(evidence).but(untried))
     }
 
     /// What was not tried to explain a range, and why.
@@ -560,10 +614,9 @@ impl Case<'_> {
             let all = candidates.candidates(span)?;
             if let Some(own) = all.iter().find(|own| own.by_checksum && !own.is_tried()) {
                 untried.push(format!(
-                    "bits of the {} at {} after its first {} bytes, of {}",
+                    "most bits of the {} at {}, of {} bytes",
                     own.what,
                     own.body.start,
-                    own.tried,
                     own.len()
                 ));
             }

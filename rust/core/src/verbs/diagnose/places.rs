@@ -194,6 +194,9 @@ pub(super) fn added(
         ];
         let mark = marks.iter().find(|(mark, _)| head.starts_with(mark));
         found.extend(mark.map(|(mark, what)| (0..mark.len() as u64, *what)));
+        if head.get(257..262) == Some(b"ustar") {
+            found.push((0..512, "a header of tar"));
+        }
         let end = head.windows(4).position(|own| own == b"\r\n\r\n");
         if let Some(end) = end.filter(|end| head.get(..*end).is_some_and(is_text)) {
             found.push((0..end as u64 + 4, "a header of text, as of HTTP"));

@@ -8,8 +8,8 @@ use super::excerpt::Excerpt;
 use super::reason::Explanation;
 use crate::bug::OrBug;
 use crate::engine::candidate::{Candidate, MAX_TRIED_BYTES, read_piece};
-use crate::error::Result;
-use crate::ledger::{Kind, Span};
+use crate::error::{Error, Result};
+use crate::ledger::Span;
 use crate::saturating::saturating_usize;
 use crate::source::{Fill, Source};
 use crate::verbs::diagnosis::{Certainty, Missing, Reason};
@@ -41,6 +41,24 @@ pub(super) const fn floor(offset: u64, size: u64) -> u64 {
 
 const fn ceil(offset: u64, size: u64) -> u64 {
     floor(offset.saturating_add(size - 1), size)
+}
+
+/// The sectors where a range begins, and those where it ends.
+pub(super) fn ends(source: &dyn Source, span: &Span) -> Result<[Excerpt; 2]> {
+    let [page, _] = SECTORS;
+    let file_len = source.len();
+    let sectors = |at: u64| {
+        let start = floor(at.min(file_len), page);
+        let mut bytes = Vec::new();
+        read_piece(source, &(start..file_len.min(start + 2 * page)), &mut bytes)?;
+        Ok::<_, Error>(Excerpt {
+            start,
+            bytes,
+            file_len,
+        })
+    };
+    let last = span.end.saturating_sub(page).max(span.start);
+    Ok([sectors(span.start)?, sectors(last)?])
 }
 
 /// Detects zeros from a page on to the end of the file, at the end of this range: of a file that is written whole, or whose
@@ -87,38 +105,57 @@ pub(super) fn round(at: u64) -> String {
     })
 }
 
-/// Detects a run of zeros or of 0xff that begins and ends at sector boundaries.
-pub(super) fn constant(excerpt: &Excerpt, span: &Span) -> Option<Explanation> {
+/// Detects a run of zeros or of 0xff: one that begins and ends at sector boundaries, or most of the range.
+pub(super) fn constant(
+    source: &dyn Source,
+    excerpt: &Excerpt,
+    span: &Span,
+) -> Result<Option<Explanation>> {
     for (byte, reason) in [(0x00, Reason::ZeroedSector), (0xff, Reason::ErasedSector)] {
-        for run in runs(excerpt, span, byte) {
+        for mut run in runs(excerpt, span, byte) {
+            if run.end == excerpt.end() {
+                run.end = end_of_run(source, run.end, byte)?;
+            }
             let inner = ceil(run.start, 512)..floor(run.end, 512);
             let is_within = inner.start < span.end.min(inner.end) && span.start < inner.end;
             // Zeros to the end were never reached by an interrupted write.
-            let goes_on = run.end == excerpt.end();
-            let is_last = run.end == excerpt.file_len || span.kind == Kind::TornTail;
-            if !is_within || byte == 0 && goes_on && is_last {
+            if !is_within || byte == 0 && run.end == source.len() {
                 continue;
             }
-            let at_end = if goes_on { 0 } else { run.end - inner.end };
+            let at_end = match run.end == source.len() {
+                true => 0,
+                false => run.end - inner.end,
+            };
             let slack = [inner.start - run.start, at_end];
             let near = slack.iter().filter(|slack| **slack <= CHANCE_BYTES).count();
-            let certainty = match near {
-                2 => Certainty::Likely,
-                1 if slack.iter().all(|slack| *slack <= ZEROS_BYTES) => Certainty::Possible,
+            let size = size_of(&inner);
+            let count = sectors((inner.end - inner.start) / size);
+            let (certainty, place, what) = match near {
+                2 => (
+                    Certainty::Likely,
+                    inner,
+                    format!(": {count} of {size} bytes"),
+                ),
+                1 if slack.iter().all(|slack| *slack <= ZEROS_BYTES) => (
+                    Certainty::Possible,
+                    inner,
+                    format!(": {count} of {size} bytes"),
+                ),
+                // Most of a long range, wherever it begins and ends.
+                _ if run.end - run.start >= SECTORS[0].max(span.len() / 2) => {
+                    (Certainty::Possible, run, String::new())
+                }
                 _ => continue,
             };
-            let size = size_of(&inner);
             let evidence = format!(
-                "bytes {} to {} are {byte:#04x} throughout: {}{} of {size} bytes",
-                inner.start,
-                inner.end,
-                if goes_on { "at least " } else { "" },
-                sectors((inner.end - inner.start) / size)
+                "bytes {} to {} are {byte:#04x} throughout{what}",
+                place.start, place.end
             );
-            return Some(Explanation::new(reason, certainty, evidence).at(inner));
+            let found = Explanation::new(reason, certainty, evidence);
+            return Ok(Some(found.at(place)));
         }
     }
-    None
+    Ok(None)
 }
 
 fn sectors(count: u64) -> String {
@@ -160,6 +197,21 @@ fn runs(excerpt: &Excerpt, span: &Span, byte: u8) -> Vec<Range<u64>> {
     }
     close(start, to);
     found
+}
+
+/// Where a run of one byte value ends that goes on at `at`.
+fn end_of_run(source: &dyn Source, mut at: u64, byte: u8) -> Result<u64> {
+    let mut piece = Vec::new();
+    while at < source.len() {
+        piece.clear();
+        let end = at.saturating_add(PIECE_BYTES).min(source.len());
+        read_piece(source, &(at..end), &mut piece)?;
+        if let Some(place) = piece.iter().position(|own| *own != byte) {
+            return Ok(at + place as u64);
+        }
+        at = end;
+    }
+    Ok(at)
 }
 
 /// Detects sectors with the same bytes as others in the file, whose neighbours differ, in ranges that follow each other.
@@ -281,11 +333,12 @@ pub(super) fn foreign(ranges: &[Span], file_len: u64) -> Option<Explanation> {
     None
 }
 
-/// Detects a sector whose correct bytes are in another sector: with these in its place the checksum matches. One of each size.
-pub(super) fn moved(
+/// Detects a sector whose correct bytes are in another sector of these places: with these in its place the checksum matches. One of each
+/// size.
+pub(super) fn moved<'a>(
     source: &dyn Source,
     candidate: &mut Candidate,
-    span: &Span,
+    places: impl Iterator<Item = &'a Excerpt> + Clone,
     budget: &mut Budget,
 ) -> Result<Vec<Explanation>> {
     let Range { start, end } = candidate.body;
@@ -302,7 +355,6 @@ pub(super) fn moved(
         Some(stated) => (stated, end.max(stated)),
         None => (end.min(ceil(start + 1, SECTORS[0])), end),
     };
-    let excerpt = Excerpt::around(source, span)?;
     candidate.body.end = body_end;
     let mut bytes = candidate.read(source)?;
     budget.begin();
@@ -315,8 +367,12 @@ pub(super) fn moved(
                 target += size;
                 continue;
             }
-            let mut other = ceil(excerpt.start, size);
-            while other.saturating_add(size) <= excerpt.end() {
+            let others = places.clone().flat_map(|excerpt| {
+                let all = (ceil(excerpt.start, size)..).step_by(saturating_usize(size));
+                let within = all.take_while(move |at| at.saturating_add(size) <= excerpt.end());
+                within.map(move |at| (excerpt, at))
+            });
+            for (excerpt, other) in others {
                 let from = other + (own.start - target);
                 let theirs = excerpt.get(from..from + (own.end - own.start));
                 let place = own.start - start;
@@ -337,17 +393,18 @@ pub(super) fn moved(
                     );
                     let reason = Reason::MovedSector;
                     let found = Explanation::new(reason, Certainty::Likely, evidence);
-                    let len = size.min(excerpt.file_len - target.max(other));
+                    let len = size.min(source.len() - target.max(other));
+                    let mut changes = vec![
+                        (target..target + len, Fill::From(other, len)),
+                        (other..other + len, Fill::From(target, len)),
+                    ];
+                    changes.sort_by_key(|(place, _)| place.start);
                     all.push(Explanation {
-                        changes: vec![
-                            (target..target + len, Fill::From(other, len)),
-                            (other..other + len, Fill::From(target, len)),
-                        ],
+                        changes,
                         ..found.at(target..target + len)
                     });
                     continue 'size;
                 }
-                other += size;
             }
             target += size;
         }

@@ -315,6 +315,35 @@ pub(super) fn cut_out(what: &str, span: &Span, missing: u64) -> Explanation {
     Explanation::new(Reason::MissingBytes, Certainty::Likely, evidence)
 }
 
+/// Detects writes that were cut short and made again: the range is beginnings of the unit that follows it.
+pub(super) fn retried(source: &dyn Source, span: &Span) -> Result<Option<Explanation>> {
+    if span.kind != Kind::Corrupt || span.len() > MAX_SEARCHED as u64 {
+        return Ok(None);
+    }
+    let (mut own, mut next) = (Vec::new(), Vec::new());
+    read_piece(source, &(span.start..span.end), &mut own)?;
+    let end = span.end.saturating_add(span.len()).min(source.len());
+    read_piece(source, &(span.end..end), &mut next)?;
+    let (mut rest, mut writes) = (own.as_slice(), 0);
+    while !rest.is_empty() {
+        let pairs = rest.iter().zip(&next);
+        let same = pairs.take_while(|(own, theirs)| own == theirs).count();
+        let Some((_, behind)) = rest.split_at_checked(same).filter(|_| same >= MIN_KEPT) else {
+            return Ok(None);
+        };
+        (rest, writes) = (behind, writes + 1);
+    }
+    let evidence = format!(
+        "{} at {} begin what is whole at {}: it was written anew, after {writes} {} cut short",
+        bytes_of(span.len()),
+        span.start,
+        span.end,
+        if writes == 1 { "write" } else { "writes" },
+    );
+    let found = interrupted(Certainty::Likely, evidence);
+    Ok(Some(found.without(span.start..span.end)))
+}
+
 fn interrupted(certainty: Certainty, evidence: String) -> Explanation {
     Explanation::new(Reason::InterruptedWrite, certainty, evidence)
 }

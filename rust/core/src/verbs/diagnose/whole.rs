@@ -15,6 +15,8 @@ const MAX_BYTES: u64 = 16 << 20;
 const MIN_FOUND: usize = 4;
 /// The replacement character of UTF-8 decoders for invalid bytes.
 const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
+/// So many bytes of a binary file are not all below 0x80 by chance.
+const MIN_ASCII_BYTES: usize = 512;
 /// How much of a file has to be of one alphabet.
 const MIN_BASE64_BYTES: usize = 64;
 
@@ -35,6 +37,11 @@ const TRANSFORMED: &[Transformed] = &[
         reason: Reason::Reencoded,
         undo: latin1,
         evidence: "all bytes are UTF-8 of the characters U+0000 to U+00FF, as of a file that was taken for Latin-1",
+    },
+    Transformed {
+        reason: Reason::Reencoded,
+        undo: utf16,
+        evidence: "all bytes are UTF-16 of the characters U+0000 to U+00FF, as of a file that was taken for Latin-1",
     },
     Transformed {
         reason: Reason::Base64,
@@ -103,7 +110,8 @@ pub(super) fn transformed(case: &mut Case<'_>) -> Result<Option<Explanation>> {
             ..Explanation::new(*reason, certainty, evidence).at(0..len)
         }));
     }
-    Ok(replaced_characters(&bytes).map(|found| found.at(0..len)))
+    let found = decoded(&bytes, case.report.summary.records > 0);
+    Ok(found.map(|found| found.at(0..len)))
 }
 
 /// Detects a file of zeros.
@@ -148,11 +156,26 @@ fn as_utf8(bytes: &[u8]) -> Option<&str> {
 }
 
 fn latin1(bytes: &[u8]) -> Option<Vec<u8>> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     if bytes.is_ascii() {
         return None;
     }
     let text = as_utf8(bytes)?;
     text.chars().map(|own| u8::try_from(own).ok()).collect()
+}
+
+/// UTF-16 with a byte order mark, in either order.
+fn utf16(bytes: &[u8]) -> Option<Vec<u8>> {
+    let (mark, units) = bytes.as_chunks::<2>().0.split_first()?;
+    let character = |unit: &[u8; 2]| match mark {
+        b"\xff\xfe" => Some(u16::from_le_bytes(*unit)),
+        b"\xfe\xff" => Some(u16::from_be_bytes(*unit)),
+        _ => None,
+    };
+    units
+        .iter()
+        .map(|unit| u8::try_from(character(unit)?).ok())
+        .collect()
 }
 
 fn swapped(bytes: &[u8], width: usize) -> Option<Vec<u8>> {
@@ -186,15 +209,27 @@ fn base64(bytes: &[u8]) -> Option<Vec<u8>> {
     (bytes.len() >= MIN_BASE64_BYTES).then_some(undone)
 }
 
-/// Detects bytes that a text decoder changed: all of them are UTF-8, and invalid ones were replaced.
-fn replaced_characters(bytes: &[u8]) -> Option<Explanation> {
-    as_utf8(bytes)?;
+/// Detects bytes that a text decoder changed, and that nothing brings back: all of them are UTF-8 and invalid ones were replaced, or
+/// they are UTF-16, or none of them has its highest bit.
+fn decoded(bytes: &[u8], has_records: bool) -> Option<Explanation> {
     let windows = bytes.windows(REPLACEMENT.len());
     let replaced = windows.filter(|own| *own == REPLACEMENT).count();
-    (replaced >= MIN_FOUND).then(|| {
-        let evidence = format!(
-            "all bytes are UTF-8, with {replaced} replacement characters (U+FFFD): they were decoded as text on the way, and what they replace is lost"
-        );
-        Explanation::new(Reason::Reencoded, Certainty::Likely, evidence)
-    })
+    let found = if replaced >= MIN_FOUND && as_utf8(bytes).is_some() {
+        format!("all bytes are UTF-8, with {replaced} replacement characters (U+FFFD)")
+    } else if has_records {
+        return None;
+    } else if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        "the file begins with a byte order mark of UTF-16".to_owned()
+    } else if bytes.len() >= MIN_ASCII_BYTES && bytes.is_ascii() && bytes.contains(&0) {
+        "no byte is above 0x7f, as half of those of checksums are".to_owned()
+    } else {
+        return None;
+    };
+    let evidence =
+        format!("{found}: they were decoded as text on the way, and what was no text is lost");
+    Some(Explanation::new(
+        Reason::Reencoded,
+        Certainty::Likely,
+        evidence,
+    ))
 }
