@@ -1293,7 +1293,8 @@ class _Check:
         if row.start is None and file.had:
             # It was only renamed: its numbers are those of the row before.
             names = set(self._life.names_of(path))
-            before = [each for each in self._lake.files if each.path in names and each.run < row.run and each.end]
+            own = [each for each in self._lake.files if each.path in names and each.source == row.source]
+            before = [each for each in own if each.run < row.run and each.end]
             resumed = row._replace(start=max(before, key=lambda each: each.run).start) if before else row
         if resumed.start and file.grows:
             # What was before was read by an earlier run, as it was.

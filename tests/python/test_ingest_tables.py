@@ -1,5 +1,6 @@
 """An ingest into tables of Delta Lake and Apache Iceberg: the rows of plain Parquet, once, whatever is killed."""
 
+import errno
 import json
 import os
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -17,10 +19,12 @@ from cli_process import seglake as command
 from deltalake import DeltaTable
 from pyiceberg.catalog.sql import SqlCatalog
 from segments import flip, write_segment
+from sqlalchemy.exc import IntegrityError
 
 import seglake
 from seglake.exceptions import IngestError
 from seglake.lake import iceberg
+from seglake.write import durable
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 KINDS: Any = ["delta", "iceberg"]
@@ -347,3 +351,30 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "deltalake" else find_spec(name))
     with pytest.raises(IngestError, match=r"the ingest needs deltalake: pip install .seglake.delta"):
         seglake.ingest(tmp_path, tmp_path / "lake", table="delta")
+
+
+def test_a_namespace_that_another_run_makes_meanwhile_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    create = SqlCatalog.create_namespace
+
+    def late(self: SqlCatalog, namespace: Any, properties: Any = MappingProxyType({})) -> None:
+        create(self, namespace, properties)
+        raise IntegrityError("INSERT", None, Exception("UNIQUE constraint failed"))
+
+    monkeypatch.setattr(SqlCatalog, "create_namespace", late)
+    write_segment(tmp_path / "a.active", 4)
+    assert seglake.ingest(tmp_path / "a.active", tmp_path / "lake", table="iceberg").records == 4
+
+
+def test_what_another_run_removes_meanwhile_need_not_be_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sync, gone = durable.sync_file, list[str]()
+
+    def removed(path: Any) -> None:
+        if "metadata/snap-" in str(path):
+            gone.append(str(path))
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", str(path))
+        sync(path)
+
+    monkeypatch.setattr(durable, "sync_file", removed)
+    write_segment(tmp_path / "a.active", 4)
+    assert seglake.ingest(tmp_path / "a.active", tmp_path / "lake", table="iceberg").records == 4
+    assert gone

@@ -14,6 +14,7 @@ from pyiceberg.exceptions import (
     TableAlreadyExistsError,
 )
 from pyiceberg.table import Table, TableProperties
+from sqlalchemy.exc import IntegrityError
 
 from seglake._text import printable_path
 
@@ -86,7 +87,8 @@ class IcebergLakeTable(LakeTable[Table]):
         namespace = self._identifier[:-1]
         try:
             for depth in range(1, len(namespace) + 1):
-                with contextlib.suppress(NamespaceAlreadyExistsError):
+                # Of two runs that make it at once an SQL catalog tells one by an error of its own.
+                with contextlib.suppress(NamespaceAlreadyExistsError, IntegrityError):
                     self._catalog.create_namespace(namespace[:depth])
             return self._catalog.create_table(
                 self._identifier,

@@ -176,8 +176,10 @@ class _LakeTables(Tables):
         ]
         if new and isinstance(self._place, LocalPlace):
             for each in new:
-                if (self._place.folder / each).is_file():
-                    durable.sync_file(self._place.folder / each)
+                # Another run removes what it had written, if its commit comes too late.
+                with contextlib.suppress(FileNotFoundError):
+                    if (self._place.folder / each).is_file():
+                        durable.sync_file(self._place.folder / each)
             self._place.sync(new)
 
     def _uri(self, name: str) -> str:
