@@ -456,12 +456,14 @@ impl Case<'_> {
             return Ok(Some(found));
         }
         let mut proposals = places::added(&**self.source, span, is_written_whole)?;
-        // A block that is there twice moves all that follows, of which the longest range is not always the first.
+        // What is there twice, too much or missing moves all that follows, of which the longest range is not always the first.
         let mut all = self.report.summary.damage.iter();
         let first = all.find(|own| is_left_of(&self.undone.left, own) && !self.is_by_index(own));
-        for own in first.filter(|own| *own != span).into_iter().chain([span]) {
-            proposals.extend(places::repeated(&**self.source, own, &mut self.compared)?);
+        if let Some(first) = first.filter(|own| *own != span) {
+            proposals.extend(places::repeated(&**self.source, first, &mut self.compared)?);
+            proposals.extend(self.by_index(first)?);
         }
+        proposals.extend(places::repeated(&**self.source, span, &mut self.compared)?);
         proposals.extend(shifted.cloned());
         if let Some(found) = self.best(proposals)? {
             return Ok(Some(found));

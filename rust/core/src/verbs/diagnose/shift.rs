@@ -207,7 +207,10 @@ pub(super) fn misplaced(
         let explanation = Explanation::new(reason, Certainty::Likely, evidence);
         return Ok(Some(Explanation {
             changes: vec![(span.start..span.start + extra, Fill::Zeros(short))],
-            ..explanation.at(offset.min(at)..offset.max(at))
+            ..explanation.at(match at > offset {
+                true => span.start..span.start + extra,
+                false => at..offset,
+            })
         }));
     }
     Ok(None)
