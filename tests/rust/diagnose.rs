@@ -101,7 +101,6 @@ fn sectors_that_changed_places() {
     }
 }
 
-/// One cause explains both, whatever else a checksum would prove of one record.
 #[test]
 fn far_sectors_that_changed_places() {
     // Of chunks a page has whole ones, which are older records.
@@ -118,6 +117,7 @@ fn far_sectors_that_changed_places() {
     }
 }
 
+/// One cause explains both, whatever else a checksum would prove of one record.
 #[test]
 fn near_sectors_that_changed_places() {
     let sound = active(200, 300, 0);
@@ -290,19 +290,6 @@ fn a_write_that_was_cut_short_and_made_again() {
         assert_eq!(found[0].certainty, Some(Certainty::Proven));
         assert!(found[0].is_sound, "{}", shown(&found));
     }
-}
-
-#[test]
-fn a_file_that_another_key_goes_on_with() {
-    let (own, other) = (active(8, 1500, 0), Key::new(&[7; 32]));
-    let values: Vec<_> = (0..8).map(|seed| ("note", noise(seed + 1, 1500))).collect();
-    let rest = common::segment(&other, &values);
-    let bytes = own.damaged(|bytes| {
-        let half = positions(&own)[4];
-        bytes.truncate(half);
-        bytes.extend_from_slice(&rest[half..]);
-    });
-    assert_reason(&own, &bytes, Reason::WrongKey);
 }
 
 #[test]

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use super::Report;
 use super::diagnosis::{Certainty, Diagnosis, Edit, Reason};
-use crate::engine::candidate::{Candidates, MAX_TRIED_BYTES};
+use crate::engine::candidate::Candidates;
 use crate::engine::{Format, Stated};
 use crate::error::Result;
 use crate::format::by_name;
@@ -40,8 +40,8 @@ use undone::{Undone, confirm, is_left_of};
 /// How many ranges around a sector that hides others are looked at for what belongs there.
 const MAX_NEAR: usize = 4;
 
-/// The sectors of how many ranges may be in each other's place.
-const MAX_RANGES: usize = 8;
+/// The sectors of how many ranges may be in each other's place, from the first range on.
+const MAX_SWAPPED: usize = 8;
 
 /// The limits of a diagnosis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,9 +123,9 @@ pub fn diagnose(
     let whole_file = case.whole_file()?;
     if whole_file.is_none() {
         case.candidates = case.format.candidates(source, &options)?;
-    }
-    for own in report.summary.damage.iter().take(MAX_RANGES) {
-        case.ends.extend(sectors::ends(&**source, own)?);
+        for own in report.summary.damage.iter().take(MAX_SWAPPED) {
+            case.ends.extend(sectors::ends(&**source, own)?);
+        }
     }
     let stated = case.format.stated.filter(|_| whole_file.is_none());
     case.stated = stated
@@ -282,7 +282,7 @@ impl Case<'_> {
             return Ok(found);
         }
         let beyond = self.stated.filter(|own| own.end > self.source.len());
-        if let Some(stated) = beyond.filter(|_| self.is_end(span)) {
+        if let Some(stated) = beyond.filter(|_| self.is_cut_off(span)) {
             let records = self.report.summary.records;
             return Ok(shift::known_by_index(self.source.len(), stated, records));
         }
@@ -339,10 +339,12 @@ impl Case<'_> {
         {
             return Ok(found);
         }
-        if let Some(candidates) = &mut self.candidates
-            && candidates.reads_alone()
-            && !is_last
-        {
+        // Where nothing follows, no length says that bytes are missing.
+        let reads_alone = self
+            .candidates
+            .as_ref()
+            .is_some_and(|own| own.reads_alone());
+        if reads_alone && !is_last {
             if let Some(found) = self.cut_out(span)? {
                 return Ok(found);
             }
@@ -353,9 +355,6 @@ impl Case<'_> {
             }
         }
         if let Some(found) = self.changed(span)? {
-            return Ok(found);
-        }
-        if is_last && let Some(found) = self.by_key(span)? {
             return Ok(found);
         }
         self.unexplained(span)
@@ -388,28 +387,11 @@ impl Case<'_> {
         is_of_index && !self.format.is_appended_to()
     }
 
-    /// Whether a range is what a file that ends here leaves: the bytes before its end, or else what an index says of those after it.
-    fn is_end(&self, span: &Span) -> bool {
+    /// Whether a range is what a file that was cut off leaves: its last bytes, or else the entries of what came after them.
+    fn is_cut_off(&self, span: &Span) -> bool {
         let ends = |own: &Span| own.end == self.source.len() && !self.is_by_index(own);
         let is_beyond = span.cause == Some(Cause::OffsetOutOfBounds) && self.is_by_index(span);
         ends(span) || is_beyond && !self.report.summary.damage.iter().any(ends)
-    }
-
-    /// A diagnosis of all from a range on as written with another key: by itself it is.
-    fn by_key(&mut self, span: &Span) -> Result<Option<Explanation>> {
-        if !self.format.is_appended_to() || span.len() <= MAX_TRIED_BYTES {
-            return Ok(None);
-        }
-        let rest = View::new(self.source.clone(), vec![(0..span.start, Fill::Zeros(0))]);
-        let report = self.try_source(Arc::new(rest))?;
-        let is_other = report.is_some_and(|report| report.summary.wrong_key());
-        Ok(is_other.then(|| {
-            let evidence = format!(
-                "from {} on no checksum matches, and the structure is sound to the end",
-                span.start
-            );
-            Explanation::new(Reason::WrongKey, Certainty::Likely, evidence)
-        }))
     }
 
     /// The damaged ranges around this one that follow each other without a sound record between them.
@@ -457,8 +439,12 @@ impl Case<'_> {
         }
         let mut proposals = places::added(&**self.source, span, is_written_whole)?;
         // What is there twice, too much or missing moves all that follows, of which the longest range is not always the first.
+        let front = self.stated.map_or(0, |stated| stated.front);
         let mut all = self.report.summary.damage.iter();
-        let first = all.find(|own| is_left_of(&self.undone.left, own) && !self.is_by_index(own));
+        let first = all.find(|own| {
+            let is_of_data = own.start >= front && !self.is_by_index(own);
+            is_of_data && is_left_of(&self.undone.left, own)
+        });
         if let Some(first) = first.filter(|own| *own != span) {
             proposals.extend(places::repeated(&**self.source, first, &mut self.compared)?);
             proposals.extend(self.by_index(first)?);

@@ -199,10 +199,11 @@ fn runs(excerpt: &Excerpt, span: &Span, byte: u8) -> Vec<Range<u64>> {
     found
 }
 
-/// Where a run of one byte value ends that goes on at `at`.
+/// Where a run of one byte value ends that goes on at `at`, as far as that is looked at.
 fn end_of_run(source: &dyn Source, mut at: u64, byte: u8) -> Result<u64> {
     let mut piece = Vec::new();
-    while at < source.len() {
+    let most = source.len().min(at.saturating_add(MAX_COMPARED));
+    while at < most {
         piece.clear();
         let end = at.saturating_add(PIECE_BYTES).min(source.len());
         read_piece(source, &(at..end), &mut piece)?;

@@ -156,7 +156,6 @@ fn as_utf8(bytes: &[u8]) -> Option<&str> {
 }
 
 fn latin1(bytes: &[u8]) -> Option<Vec<u8>> {
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     if bytes.is_ascii() {
         return None;
     }
@@ -209,8 +208,15 @@ fn base64(bytes: &[u8]) -> Option<Vec<u8>> {
     (bytes.len() >= MIN_BASE64_BYTES).then_some(undone)
 }
 
+/// Whether a binary file has no byte with its highest bit, and enough that are not zero. An archive of text has none either.
+fn is_seven_bit(bytes: &[u8]) -> bool {
+    let written = bytes.iter().filter(|byte| **byte != 0).count();
+    let is_archive = bytes.get(257..262) == Some(b"ustar");
+    bytes.is_ascii() && written >= MIN_ASCII_BYTES && written < bytes.len() && !is_archive
+}
+
 /// Detects bytes that a text decoder changed, and that nothing brings back: all of them are UTF-8 and invalid ones were replaced, or
-/// they are UTF-16, or none of them has its highest bit.
+/// none of them has its highest bit.
 fn decoded(bytes: &[u8], has_records: bool) -> Option<Explanation> {
     let windows = bytes.windows(REPLACEMENT.len());
     let replaced = windows.filter(|own| *own == REPLACEMENT).count();
@@ -218,9 +224,7 @@ fn decoded(bytes: &[u8], has_records: bool) -> Option<Explanation> {
         format!("all bytes are UTF-8, with {replaced} replacement characters (U+FFFD)")
     } else if has_records {
         return None;
-    } else if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
-        "the file begins with a byte order mark of UTF-16".to_owned()
-    } else if bytes.len() >= MIN_ASCII_BYTES && bytes.is_ascii() && bytes.contains(&0) {
+    } else if is_seven_bit(bytes) {
         "no byte is above 0x7f, as half of those of checksums are".to_owned()
     } else {
         return None;
