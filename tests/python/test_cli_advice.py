@@ -184,8 +184,7 @@ def test_what_hides_records_is_replaced_by_zeros_and_what_is_lost_is_left_out(tm
 @pytest.mark.parametrize("name", REASONS)
 def test_what_not_to_do_does_not_speak_against_what_to_do(name: str) -> None:
     said = example(name)
-    verbs = {"copy it again", "recover", "restore it"} & {said.do_not or ""}
-    assert not verbs and "first" not in (said.do_not or "")
+    assert "first" not in (said.do_not or "")
     if said.command and "seglake recover" in said.command:
         assert "recover" not in (said.do_not or "")
     if said.advice and said.advice.startswith(("copy", "restore")):

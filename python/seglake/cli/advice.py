@@ -46,7 +46,7 @@ class Advice(NamedTuple):
         lost: what is not in the file any more.
         kept: what of the file can be read; None where that is nothing, or is not known.
         advice: what to do, before the command.
-        command: the same as a command to paste. It changes no file.
+        command: a command to paste that undoes it, saves the rest, or looks. It changes no file.
         do_not: what would make it worse, after "do not".
         evidence: what speaks for it.
         against: what speaks against it, and what was not tried; may be empty.
@@ -89,7 +89,7 @@ def _advised(report: Report, own: Diagnosis, facts: dict[str, str]) -> Advice:
         headline=f"{titled(own)}: {filled(reason.happened, facts)}",
         back=_back(report, own, facts) if is_back else None,
         until=reason.until,
-        lost=(_left(own) if is_back else None) or lost or _missing(report, own),
+        lost=(_left(own) if is_back or own.is_sound else None) or lost or _missing(report, own),
         kept=kept(report),
         advice=_advice(own, command, facts, is_back=is_back),
         command=command,
@@ -118,12 +118,17 @@ def _back(report: Report, own: Diagnosis, facts: dict[str, str]) -> str | None:
 
 def _left(own: Diagnosis) -> str | None:
     """What is lost though a cause is undone; None where its edits do not tell."""
-    if own.is_sound or own.repairs:
+    if own.is_sound or _is_mended(own):
         return "nothing"
     zeros = [edit for edit in own.edits if edit.nbytes and edit.source is None]
     if zeros:
         return f"{count(sum(edit.nbytes for edit in zeros), 'byte')} at {zeros[0].start:,}"
     return f"what is around {own.edits[0].start:,}" if own.edits else None
+
+
+def _is_mended(own: Diagnosis) -> bool:
+    """Whether the bits that are proposed leave nothing of the range damaged."""
+    return bool(own.repairs) and "stays damaged" not in own.evidence
 
 
 def _advice(own: Diagnosis, command: str | None, facts: dict[str, str], *, is_back: bool) -> str | None:
@@ -240,11 +245,11 @@ def of_unread(unread: LogUnread) -> Advice:
     """What readers leave out of a log, and how to have it."""
     path = unread.path
     if not unread.records:
-        behind = f"{exact_size(unread.nbytes)} behind the mark"
-        start = f"{unread.byte_offset:,} of segment {unread.sequence}, {behind},"
+        nbytes = exact_size(unread.nbytes)
+        start = f"{unread.byte_offset:,} of segment {unread.sequence}, {nbytes} after the mark,"
         said = beside("interrupted_write", {"start": start})
-        lost = "nothing that a writer was told of"
-        return said._replace(headline=f"{printable(path)}: {said.headline}", lost=lost, question=None)
+        lost, do_not = "nothing, if the mark is the newest", REASONS["older_mark"].do_not
+        return said._replace(headline=f"{printable(path)}: {said.headline}", lost=lost, do_not=do_not)
     facts = {
         "unread": count(unread.records, "record"),
         "records": f"{count(unread.records, 'record')} {'is' if unread.records == 1 else 'are'}",
@@ -311,7 +316,7 @@ def _merged(causes: Sequence[Diagnosis]) -> Diagnosis:
         after=last.after,
         repairs=repairs,
         ranges=spans,
-        edits=[edit for each in causes for edit in each.edits],
+        edits=sorted((edit for each in causes for edit in each.edits), key=lambda edit: edit.start),
         regained=sum(each.regained for each in causes),
         is_sound=any(each.is_sound for each in causes),
     )
@@ -458,6 +463,7 @@ def _named(own: Diagnosis, format: str) -> dict[str, str]:
         "other": first([name for name in formats().names if name != format]),
         "dialect": first(_DIALECTS),
         "width": first(("2", "4", "8")),
+        "charset": "UTF-16" if "UTF-16" in own.evidence else "UTF-8",
         "lines": r"s/\n/\r\n/" if "were turned into LF" in own.evidence else r"s/\r\n/\n/",
     }
     return {name: text for name, text in found.items() if text is not None}
@@ -497,7 +503,7 @@ def _commands(
         repairing = [*reading, "--sidecar", report.parity.sidecar]
     facts["repair"] = shell_line("seglake", "repair", *repairing)
     # What is damaged then is left out.
-    is_all = own.is_sound or own.repairs
+    is_all = own.is_sound or _is_mended(own)
     copy = sound if is_all else shell_word(new_name(path, "undone"))
     if undo := _undo(own, extract, content, copy):
         recover = shell_line("seglake", "recover", *reading)
@@ -519,6 +525,8 @@ def _undo(own: Diagnosis, extract: str, content: str, copy: str) -> str | None:
     ranges: list[str] = []
     at = 0
     for edit in own.edits:
+        if edit.start < at:
+            return None  # one explanation gives way to another
         ranges += [f"{at or ''}:{edit.start}"] if edit.start > at else []
         if edit.source is not None:
             ranges.append(f"{edit.source}:{edit.source + edit.nbytes}")

@@ -74,8 +74,8 @@ def _explained(word: str) -> Sequence[str]:
         said = example(name)
         lines = [
             ("meaning", said.headline),
-            ("back", said.back),
-            ("until", said.until),
+            ("comes back", said.back),
+            ("unreadable until", said.until),
             ("lost", said.lost),
             ("advice", said.advice),
             ("next", said.command),

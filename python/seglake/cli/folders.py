@@ -43,8 +43,7 @@ class Named(NamedTuple):
         files: their names, those of folders after the folder's.
         in_folders: whether one of the names is a folder.
         small: whether all are files in folders on this machine, and small on average.
-        empty: how many folders there is nothing to read in, or that cannot be listed, which has been said.
-        failed: those that cannot be listed, and why.
+        failed: the folders that cannot be listed or have nothing to read, each with its error, which has been said.
         segments: of the names that are segments of logs, these as they were listed: what is to be read.
         logs: the logs among the folders.
     """
@@ -52,7 +51,6 @@ class Named(NamedTuple):
     files: Sequence[str]
     in_folders: bool
     small: bool
-    empty: int
     failed: Sequence[tuple[str, Exception]]
     segments: Mapping[str, ListedSegment]
     logs: Sequence[FoundLog]
@@ -60,7 +58,7 @@ class Named(NamedTuple):
     @property
     def status(self) -> int:
         """The exit status that the names alone deserve."""
-        if self.empty:
+        if self.failed:
             return Status.TROUBLE
         return Status.DAMAGED if any(log.unread is not None for log in self.logs) else Status.SOUND
 
@@ -111,7 +109,7 @@ def files_named(names: Sequence[str], globs: Sequence[str], key: Sequence[str] |
             if file.segment is not None:
                 segments[files[-1]] = file.segment
     small = all_in_folders and nbytes < SMALL_BYTES * len(files)
-    return Named(files, in_folders, small, len(failed), failed, segments, logs)
+    return Named(files, in_folders, small, failed, segments, logs)
 
 
 def segments_named(names: Sequence[str], key: str | None) -> dict[str, ListedSegment]:

@@ -370,11 +370,12 @@ REASONS: Final[dict[str, Reason]] = {
     "reencoded": Reason(
         "re-encoded as text",
         "it was read as text and written in another encoding",
-        "all bytes are UTF-8 of U+0000 to U+00FF, or UTF-8 with replacement characters (U+FFFD)",
+        "all bytes are UTF-8 of U+0000 to U+00FF, or UTF-8 with replacement characters (U+FFFD); or they are UTF-16; "
+        "or no byte is above 0x7f",
         "a script that read a binary file as Latin-1 text and wrote it as UTF-8",
-        lost="bytes that became U+FFFD",
+        lost="what was no text",
         advice=_COPY_BINARY,
-        commands=("iconv -f UTF-8 -t ISO-8859-1 {content} > {undone} && {verify} {undone}", "{recover}", "{look}"),
+        commands=("iconv -f {charset} -t ISO-8859-1 {content} > {undone} && {verify} {undone}", "{recover}", "{look}"),
         do_not="append to it or clear it",
     ),
     "byte_order": Reason(
@@ -415,7 +416,7 @@ REASONS: Final[dict[str, Reason]] = {
         "bytes missing",
         ("{missing_bytes} within {range}", "within {range}"),
         "a unit is before the offset that an index states; or a record's lengths reach a little past the next sound "
-        "one",
+        "one, or do once bytes are put in at its beginning",
         "a download that went on at the wrong place after it was interrupted",
         advice=_COPY,
         commands=_UNDO,
@@ -450,7 +451,7 @@ REASONS: Final[dict[str, Reason]] = {
     "zeroed_sector": Reason(
         "zeroed sector",
         "zeros at {place}",
-        "a run of zeros begins and ends at multiples of 512 or 4,096",
+        "a run of zeros begins and ends at multiples of 512 or 4,096; or it takes at least half of the range",
         "pages that never reached the disk before the power failed",
         advice=_RESTORE,
         then=_DISK,
@@ -459,7 +460,8 @@ REASONS: Final[dict[str, Reason]] = {
     "erased_sector": Reason(
         "erased sector (0xff)",
         "at {place}, as in erased flash",
-        "a run of 0xff, as in erased flash, begins and ends at multiples of 512 or 4,096",
+        "a run of 0xff, as in erased flash, begins and ends at multiples of 512 or 4,096; or it takes at least half of "
+        "the range",
         "a worn flash drive",
         advice=_RESTORE,
         then=_DISK,
@@ -515,7 +517,8 @@ REASONS: Final[dict[str, Reason]] = {
     "interrupted_write": Reason(
         "interrupted write",
         "what begins at {start} is not complete",
-        "a torn tail after a sound record: the written bytes end within the next record",
+        "a torn tail after a sound record: the written bytes end within the next record; or a range is beginnings of "
+        "the record after it, which was written again",
         "the machine lost power while a record was written",
         lost="what was being written, after {before}",
         question="is a program to go on with it? Opened with zero_torn_tail=True it is: the tail is kept beside it",
@@ -582,7 +585,7 @@ REASONS: Final[dict[str, Reason]] = {
         "lost, and no writer has the log open",
         "sound records follow the synced mark, and no writer has the log open",
         "a mark that came from a backup, or a writer that was killed",
-        lost="nothing",
+        lost="what of these bytes does not check, if anything",
         back="{unread}",
         commands=("cp -a {log} {copy} && seglake log write {copy} < /dev/null && seglake log verify {copy}"),
         do_not="delete the mark or the segment",

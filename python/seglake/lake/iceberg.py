@@ -87,7 +87,7 @@ class IcebergLakeTable(LakeTable[Table]):
         namespace = self._identifier[:-1]
         try:
             for depth in range(1, len(namespace) + 1):
-                # Of two runs that make it at once an SQL catalog tells one by an error of its own.
+                # An SQL catalog raises its own error if another run made the namespace meanwhile.
                 with contextlib.suppress(NamespaceAlreadyExistsError, IntegrityError):
                     self._catalog.create_namespace(namespace[:depth])
             return self._catalog.create_table(

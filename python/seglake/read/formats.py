@@ -123,11 +123,11 @@ def grows(name: str) -> bool:
 
 
 def numbering_columns(name: str) -> dict[str, str]:
-    """Returns the columns of a format that say which record one is, each with the order of its values."""
+    """Returns the columns that number or identify the records of a format, each with the order of its values."""
     return {column.name: column.order for column in format_named(name).columns if column.order != "any"}
 
 
 def key_column(name: str) -> str:
-    """Returns the column by which a record is known in any file of its source: of some formats only its position is."""
+    """Returns the column that identifies a record in every file of its source; `position` where none does."""
     ascending = (column for column, order in numbering_columns(name).items() if order == "ascending")
     return next(ascending, "position")

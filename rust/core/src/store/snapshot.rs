@@ -24,8 +24,8 @@ impl LogReader {
     /// all of it is on the disk. This log may be written meanwhile.
     ///
     /// # Errors
-    /// [`Error::Io`], of kind [`ErrorKind::AlreadyExists`] where there is something at `path`; [`Error::Format`] where segments or the mark
-    /// are missing.
+    /// [`Error::Io`], of kind [`ErrorKind::AlreadyExists`] where there is something at `path`; [`Error::Log`] where segments are missing;
+    /// [`Error::Format`] where the mark is.
     pub fn snapshot(&self, path: impl AsRef<Path>) -> Result<()> {
         let (path, disk) = (path.as_ref(), self.disk());
         let failed = |error| Error::io(Some(path), ACTION, error);

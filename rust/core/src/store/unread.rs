@@ -49,7 +49,7 @@ impl LogReader {
             Err(error) if error.is_not_found() => return Ok(None),
             file => file?,
         };
-        // What is wrong with another segment is said by those who read it.
+        // Reading reports another segment under this name.
         let of = (newest.id, newest.kind);
         if identity::check(self.disk(), &[*self.key()], of, (&newest.path, &file)).is_err() {
             return Ok(None);
