@@ -148,7 +148,7 @@ def test_those_of_a_sidecar_and_of_what_is_kept_are_those_of_the_file(permission
         content, covering = file.read_bytes(), sidecar.read_bytes()
         assert mode(sidecar) == permissions
 
-        file.write_bytes(content[:-1] + b"?")
+        file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
         seglake.repair(file, destination=copy)
         assert {mode(path) for path in (copy, Path(f"{copy}.par"))} == {permissions}
         sidecar.write_bytes(b"?" * 9 + covering)  # to be written anew
