@@ -123,7 +123,7 @@ pub fn diagnose(
     let whole_file = case.whole_file()?;
     if whole_file.is_none() {
         case.candidates = case.format.candidates(source, &options)?;
-        for own in report.summary.damage.iter().take(MAX_SWAPPED) {
+        for own in damage.iter().take(MAX_SWAPPED) {
             case.ends.extend(sectors::ends(&**source, own)?);
         }
     }
@@ -179,7 +179,7 @@ pub fn diagnose(
         }
     }
     found.sort_by_key(|own| (own.span.start, own.span.end));
-    confirm(source, &options, report.summary.records, &mut found)?;
+    confirm(source, &options, *records, &mut found)?;
     Ok(found)
 }
 
@@ -327,9 +327,9 @@ impl Case<'_> {
             return Ok(found);
         }
         let all = &self.report.summary.damage;
-        let is_end = all.iter().all(|other| other.start <= span.start);
+        let is_last_damage = all.iter().all(|other| other.start <= span.start);
         if span.kind == Kind::TornTail
-            && is_end
+            && is_last_damage
             && let Some(found) = self.torn(&excerpt, span)?
         {
             return Ok(found);

@@ -128,29 +128,27 @@ pub(super) fn constant(
             };
             let slack = [inner.start - run.start, at_end];
             let near = slack.iter().filter(|slack| **slack <= CHANCE_BYTES).count();
-            let size = size_of(&inner);
-            let count = sectors((inner.end - inner.start) / size);
-            let (certainty, place, what) = match near {
-                2 => (
-                    Certainty::Likely,
-                    inner,
-                    format!(": {count} of {size} bytes"),
-                ),
-                1 if slack.iter().all(|slack| *slack <= ZEROS_BYTES) => (
-                    Certainty::Possible,
-                    inner,
-                    format!(": {count} of {size} bytes"),
-                ),
-                // Most of a long range, wherever it begins and ends.
-                _ if run.end - run.start >= SECTORS[0].max(span.len() / 2) => {
-                    (Certainty::Possible, run, String::new())
-                }
-                _ => continue,
+            let of_sectors = match near {
+                2 => Some(Certainty::Likely),
+                1 if slack.iter().all(|slack| *slack <= ZEROS_BYTES) => Some(Certainty::Possible),
+                _ => None,
             };
-            let evidence = format!(
-                "bytes {} to {} are {byte:#04x} throughout{what}",
+            let is_most = run.end - run.start >= SECTORS[0].max(span.len() / 2);
+            let (certainty, place) = match of_sectors {
+                Some(certainty) => (certainty, inner),
+                // Most of a long range, wherever it begins and ends.
+                None if is_most => (Certainty::Possible, run),
+                None => continue,
+            };
+            let mut evidence = format!(
+                "bytes {} to {} are {byte:#04x} throughout",
                 place.start, place.end
             );
+            if of_sectors.is_some() {
+                let size = size_of(&place);
+                let count = sectors((place.end - place.start) / size);
+                evidence.push_str(&format!(": {count} of {size} bytes"));
+            }
             let found = Explanation::new(reason, certainty, evidence);
             return Ok(Some(found.at(place)));
         }

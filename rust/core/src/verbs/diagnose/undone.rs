@@ -145,7 +145,8 @@ pub(super) fn is_left_of(left: &[Range<u64>], own: &Span) -> bool {
         .any(|left| left.start < own.end && own.start < left.end)
 }
 
-/// Verifies the file, of which so many records are sound, with all proposals applied. Undiagnosed ranges that are sound then are consequences of the others.
+/// Verifies the file with all proposals applied; `records` is how many were sound before. Undiagnosed ranges that are sound then are
+/// consequences of the others.
 pub(super) fn confirm(
     source: &Arc<dyn Source>,
     options: &Options,

@@ -222,9 +222,7 @@ fn decoded(bytes: &[u8], has_records: bool) -> Option<Explanation> {
     let replaced = windows.filter(|own| *own == REPLACEMENT).count();
     let found = if replaced >= MIN_FOUND && as_utf8(bytes).is_some() {
         format!("all bytes are UTF-8, with {replaced} replacement characters (U+FFFD)")
-    } else if has_records {
-        return None;
-    } else if is_seven_bit(bytes) {
+    } else if !has_records && is_seven_bit(bytes) {
         "no byte is above 0x7f, as half of those of checksums are".to_owned()
     } else {
         return None;
