@@ -166,12 +166,7 @@ impl Tenant {
         if len > MAX_SYNDROME_BYTES {
             return Ok(Vec::new());
         }
-        let is_short = len <= MAX_TRIED_BYTES;
         let crc = len.saturating_sub(COUNT_BYTES)..len;
-        let body = match is_short {
-            true => 0..self.0.front.len.min(MAX_TRIED_BYTES),
-            false => 0..crc.start,
-        };
         let options = self.0.options.clone().interrupt(None);
         let hashed = 0..saturating_usize(crc.start);
         let difference = {
@@ -191,15 +186,17 @@ impl Tenant {
                 .and_then(|front| front.toc_end);
             Trial { end, work: len }
         };
+        // Of a long one only the stored CRC-32 is tried: the other bits its syndrome tells.
+        let (body, tried, elsewhere) = match len {
+            0..=MAX_TRIED_BYTES => {
+                let body = 0..self.0.front.len.min(MAX_TRIED_BYTES);
+                (body.clone(), len.min(body.end), Vec::new())
+            }
+            _ => (0..crc.start, 0, vec![crc]),
+        };
         Ok(vec![Candidate {
-            tried: match is_short {
-                true => saturating_usize(len.min(body.end)),
-                false => 0,
-            },
-            elsewhere: match is_short {
-                true => Vec::new(),
-                false => vec![crc],
-            },
+            tried: saturating_usize(tried),
+            elsewhere,
             syndrome: Some(Syndrome::new(Syndrome::CRC32, hashed, difference)),
             ..Candidate::new("table of contents", body, check)
         }])
