@@ -27,6 +27,9 @@ use crate::source::{FileSource, Source, Window, data_end};
 use crate::walk::stream::DataEnd;
 use crate::walk::{Begin, Eof, IndexSource, Options};
 
+/// How many items after an offset are of use: chunks may be damaged.
+const MAX_AFTER: u64 = 4;
+
 /// The extension of an index's file.
 pub const INDEX_EXTENSION: &str = "index";
 
@@ -308,7 +311,7 @@ pub(super) fn around(index: &dyn Source, at: u64) -> Result<(Option<Item>, Vec<I
     if let Some(last) = low.checked_sub(1) {
         before = read(last)?;
     }
-    for number in low..items.min(low.saturating_add(MOST_AFTER)) {
+    for number in low..items.min(low.saturating_add(MAX_AFTER)) {
         let item = read(number)?;
         after.extend(
             item.filter(|item| item.file_offset >= 0 && item.file_offset.cast_unsigned() > at),
@@ -316,9 +319,6 @@ pub(super) fn around(index: &dyn Source, at: u64) -> Result<(Option<Item>, Vec<I
     }
     Ok((before, after))
 }
-
-/// How many items after an offset are of use: chunks may be damaged.
-const MOST_AFTER: u64 = 4;
 
 /// Walks a segment, damaged or not, and passes to `put` the item of each good chunk that has records, in order.
 /// That is the segment's index as a writer would have written it. Returns a summary of the segment.
