@@ -202,6 +202,11 @@ def in_lines(headline: str, said: Advice | Reason, command: str | None) -> str:
     return "\n".join([headline, *(f"  {name:<9} {text}" for name, text in lines if text)])
 
 
+def in_full(said: Advice) -> str:
+    """All that is said of a cause, in lines of text."""
+    return in_lines(f"{said.headline}. {outcome(said)}", said, said.command)
+
+
 def beside(name: str, facts: dict[str, str]) -> Advice:
     """What is said of a reason that is of no damaged range."""
     reason = REASONS[name]

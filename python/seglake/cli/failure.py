@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, ClassVar, TextIO
 
 import click
 
-from .advice import in_lines, of_log_error, outcome
 from .option_names import with_options
 from .render import printable, printable_lines
 from .standard_output import OutputError
@@ -149,6 +148,8 @@ def describe(error: BaseException, *, label: str | None = None) -> str:
     from seglake import DamageError, SeglakeError
     from seglake.exceptions import LimitError
 
+    from .advice import in_full, of_log_error
+
     if isinstance(error, click.UsageError):
         hint = f"\nTry: {error.ctx.command_path} --help" if error.ctx else ""
         return printable_lines(error.format_message()) + hint
@@ -157,7 +158,7 @@ def describe(error: BaseException, *, label: str | None = None) -> str:
     if isinstance(error, DamageError):
         return _damage(error, label)
     if (said := of_log_error(error)) is not None:
-        return in_lines(f"{said.headline}. {outcome(said)}", said, said.command)
+        return in_full(said)
     if isinstance(error, SeglakeError):
         where = label if error.path is None else error.path
         about = printable(with_options(error.reason))

@@ -17,7 +17,7 @@ from seglake._values import is_uri
 from seglake.read.in_order import SMALL_BYTES, in_order
 from seglake.stores.patterns import without_kept
 
-from .advice import in_lines, of_unread, outcome
+from .advice import in_full, of_unread
 from .failure import Status, Trouble, describe, is_about_one_file, say, tell
 from .inputs import STANDARD_INPUT, Input, opened
 from .options import Option
@@ -189,7 +189,7 @@ def tell_unread(found: Iterable[LogUnread | None]) -> int:
     status: int = Status.SOUND
     for unread in filter(None, found):
         said = of_unread(unread)
-        say(in_lines(f"{said.headline}. {outcome(said)}", said, said.command))
+        say(in_full(said))
         status = Status.DAMAGED
     return status
 
