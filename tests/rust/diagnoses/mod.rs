@@ -140,10 +140,7 @@ pub(crate) fn assert_reason(sound: &Sound, bytes: &[u8], reason: Reason) -> Vec<
     );
     let allowed = |own: &Diagnosis| {
         let is_shorter = reason == Reason::MissingBytes && own.reason == Reason::Truncated;
-        let is_open = matches!(
-            own.reason,
-            Reason::Consequence | Reason::ChangedBytes | Reason::Unknown
-        );
+        let is_open = matches!(own.reason, Reason::Consequence | Reason::Unknown);
         own.reason == reason || is_open || is_shorter
     };
     assert!(
