@@ -212,13 +212,6 @@ pub(crate) trait Candidates {
     fn alignment(&self) -> u64 {
         1
     }
-
-    /// Whether a unit with a matching checksum begins at `bytes`, whatever its offset. Called only for formats whose
-    /// units may begin only at some offsets.
-    fn begins(&self, bytes: &[u8]) -> bool {
-        let _ = bytes;
-        false
-    }
 }
 
 /// The most units that one range is explained by: the first in it, and those after it.

@@ -23,6 +23,8 @@ const MAX_CONTENT_BYTES: u64 = 1 << 20;
 /// The descriptor of a zstd frame, which says what the following bytes mean. If a flip turns a wrong content size
 /// into a window size, which is never wrong, the frame decodes as well.
 const DESCRIPTOR: Range<usize> = 4..5;
+/// How far a chunk is looked for where none may begin.
+const MAX_UNALIGNED_BYTES: u64 = 64 << 10;
 /// The minimum cost of a trial, as decoded bytes: after an error, zstd does not say how much it had decoded.
 const LEAST_WORK: u64 = 2 << 10;
 
@@ -62,7 +64,7 @@ impl Candidates for Chunked {
 
     fn misplaced(&mut self, span: &Span) -> Result<Vec<Misplaced>> {
         let Some(index) = index::find(&*self.source, &self.options) else {
-            return Ok(Vec::new());
+            return self.unaligned(span);
         };
         let (before, after) = index::around(&*index, span.start)?;
         // What an index says that is another log's, or an older one, is nothing about this one.
@@ -96,11 +98,6 @@ impl Candidates for Chunked {
     fn alignment(&self) -> u64 {
         ALIGNMENT
     }
-
-    fn begins(&self, bytes: &[u8]) -> bool {
-        // Far enough from the end of any file: whether the payload fits is checked elsewhere.
-        matches!(structure(0, bytes, u64::MAX), Head::Sound(_))
-    }
 }
 
 /// A header whose CRC-32 would match.
@@ -116,6 +113,32 @@ fn header_candidate(at: u64, len: u64) -> Candidate {
 }
 
 impl Chunked {
+    /// The first chunk from the range on, if it is not where chunks begin: it belongs where the nearest one may.
+    fn unaligned(&self, span: &Span) -> Result<Vec<Misplaced>> {
+        let mut bytes = Vec::new();
+        let from = span.start + 1;
+        let end = self.source.len().min(from + MAX_UNALIGNED_BYTES);
+        read_piece(&*self.source, &(from..end.max(from)), &mut bytes)?;
+        let mut places = bytes.windows(HEADER_BYTES);
+        let found = places.position(|own| judge::verified(own).is_some());
+        let Some(found) = found.map(|place| from + place as u64) else {
+            return Ok(Vec::new());
+        };
+        let offset = (found + ALIGNMENT / 2) / ALIGNMENT * ALIGNMENT;
+        let check = move |at| {
+            Ok(Trial {
+                end: (at == found).then_some(at),
+                work: 0,
+            })
+        };
+        let misplaced = Misplaced {
+            what: "chunk",
+            offset,
+            check: Box::new(check),
+        };
+        Ok(Vec::from_iter((offset != found).then_some(misplaced)))
+    }
+
     /// A payload that would match its header.
     fn payload(&self, header: Header, at: u64, end: u64) -> Result<Candidate> {
         let options = self.options.clone();

@@ -321,11 +321,6 @@ impl Case<'_> {
         if let Some(found) = self.duplicated(span)? {
             return Ok(found);
         }
-        if let Some(candidates) = &self.candidates
-            && let Some(found) = shift::unaligned(&**candidates, &excerpt, span)
-        {
-            return Ok(found);
-        }
         let all = &self.report.summary.damage;
         let is_last_damage = all.iter().all(|other| other.start <= span.start);
         if span.kind == Kind::TornTail

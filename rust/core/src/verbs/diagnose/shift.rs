@@ -17,8 +17,8 @@ const MAX_SHIFT: u64 = 4096;
 /// The same in whole sectors, and in whole pages.
 const MAX_SECTORS_SHIFT: u64 = 64 << 10;
 const MAX_PAGES_SHIFT: u64 = 1 << 20;
-/// How many bytes of a range are searched for a verified unit at an offset that is impossible for it.
-const MAX_SEARCHED: usize = 64 << 10;
+/// The longest range that may be beginnings of what follows it, in bytes.
+const MAX_RETRIED: u64 = 64 << 10;
 /// Multiples of this are round lengths: buffers of copying programs, blocks of object stores.
 const ROUND_BYTES: u64 = 64 << 10;
 /// How many bytes of the record must remain before and after inserted bytes. Fewer could belong to another record and
@@ -216,48 +216,6 @@ pub(super) fn misplaced(
     Ok(None)
 }
 
-/// Detects a verified unit at an offset that is impossible for its kind. Bytes after a torn tail are searched too,
-/// because no sound unit follows it.
-pub(super) fn unaligned(
-    candidates: &dyn Candidates,
-    excerpt: &Excerpt,
-    span: &Span,
-) -> Option<Explanation> {
-    let bytes = match span.kind {
-        Kind::TornTail => excerpt.get(span.start..excerpt.file_len),
-        _ => excerpt.of(span),
-    };
-    let found = (1..bytes.len().min(MAX_SEARCHED)).find(|place| {
-        let rest = bytes.get(*place..);
-        rest.is_some_and(|rest| candidates.begins(rest))
-    })?;
-    let at = span.start + found as u64;
-    let off = at % candidates.alignment();
-    let missing = candidates.alignment() - off;
-    // Which of both it is cannot be told; fewer bytes are likelier.
-    let (reason, words) = match off <= missing {
-        true => (
-            Reason::InsertedBytes,
-            format!(
-                "{} inserted before it, or {missing} missing",
-                bytes_are(off)
-            ),
-        ),
-        false => (
-            Reason::MissingBytes,
-            format!(
-                "{} missing before it, or {off} inserted",
-                bytes_are(missing)
-            ),
-        ),
-    };
-    let evidence = format!(
-        "a verified unit begins at {at}, which is not a multiple of {}: {words}",
-        candidates.alignment()
-    );
-    (off != 0).then(|| Explanation::new(reason, Certainty::Likely, evidence))
-}
-
 /// `1 byte is`, `2 bytes are`.
 fn bytes_are(count: u64) -> String {
     match count {
@@ -320,7 +278,7 @@ pub(super) fn cut_out(what: &str, span: &Span, missing: u64) -> Explanation {
 
 /// Detects writes that were cut short and made again: the range is beginnings of the unit that follows it.
 pub(super) fn retried(source: &dyn Source, span: &Span) -> Result<Option<Explanation>> {
-    if span.kind != Kind::Corrupt || span.len() > MAX_SEARCHED as u64 {
+    if span.kind != Kind::Corrupt || span.len() > MAX_RETRIED {
         return Ok(None);
     }
     let (mut own, mut next) = (Vec::new(), Vec::new());
