@@ -8,6 +8,7 @@ mod budget;
 mod content;
 mod excerpt;
 mod flips;
+mod hypotheses;
 mod neighbours;
 mod places;
 mod reason;
@@ -18,7 +19,6 @@ mod undone;
 mod whole;
 
 use std::cmp::Reverse;
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::Report;
@@ -28,17 +28,14 @@ use crate::engine::{Format, Stated};
 use crate::error::Result;
 use crate::format::by_name;
 use crate::ledger::{Cause, Kind, Span, Summary};
-use crate::record::Checked;
 use crate::setters::setters;
-use crate::source::{Fill, Source, View, data_end};
+use crate::source::{Source, data_end};
 use crate::walk::Options;
 use budget::Budget;
 use excerpt::Excerpt;
+use hypotheses::{HYPOTHESES, Suspect};
 use reason::Explanation;
-use undone::{Undone, confirm, is_left_of};
-
-/// How many ranges around a sector that hides others are looked at for what belongs there.
-const MAX_NEAR: usize = 4;
+use undone::{Undone, confirm};
 
 /// The sectors of how many ranges may be in each other's place, from the first range on.
 const MAX_SWAPPED: usize = 8;
@@ -230,141 +227,21 @@ impl Case<'_> {
         content::other_file(self.source, self.options, self.format)
     }
 
-    /// Diagnoses one range: first by checksums, then by what is `found` of those around it, then by the look of its bytes, then by its
-    /// kind. `is_last`: no sound record follows.
+    /// Diagnoses one range: by the first hypothesis that explains it. `is_last`: no sound record follows. `found` are those that
+    /// were diagnosed before.
     fn explain(
         &mut self,
         span: &Span,
         is_last: bool,
         found: &mut [Diagnosis],
     ) -> Result<Explanation> {
-        let has_checksums = self.candidates.is_some();
-        if let Some(found) = reason::of_cause(span, has_checksums) {
-            return Ok(found);
-        }
-        if let Some(found) = shift::short(self.source.len(), span) {
-            return Ok(found);
-        }
-        if let Some(found) = self.by_bits(span)? {
-            return Ok(found);
-        }
-        if self.format.is_appended_to()
-            && !is_last
-            && let Some(found) = shift::retried(&**self.source, span)?
-        {
-            let whole = self.best(vec![found.clone()])?;
-            return Ok(whole.unwrap_or_else(|| found.unweighed()));
-        }
-        let shifted = self.by_index(span)?;
-        if let Some(found) = self.by_place(span, shifted.as_ref())? {
-            return Ok(found);
-        }
-        let proven = self.by_proof(span)?;
-        if let Some(found) = proven.first().cloned() {
-            if found.changes.is_empty() {
+        let mut suspect = Suspect::new(span, is_last, found);
+        for hypothesis in HYPOTHESES {
+            if let Some(found) = hypothesis(self, &mut suspect)? {
                 return Ok(found);
             }
-            // A checksum proves one record, which may also be another's beginning or end. What happened, the file shows.
-            let is_weighed = self.tried.affords(self.source.len());
-            match self.best(proven)? {
-                Some(found) => return Ok(found),
-                None if !is_weighed => {
-                    let untried = "not tried: verifying the file with it undone";
-                    return Ok(found.unweighed().but(untried));
-                }
-                None => {}
-            }
-        }
-        if let Some(found) = shifted {
-            return Ok(found.unweighed());
-        }
-        if let Some(found) = reason::beside(found, span, self.adjacent(span)) {
-            return Ok(found);
-        }
-        let beyond = self.stated.filter(|own| own.end > self.source.len());
-        if let Some(stated) = beyond.filter(|_| self.is_cut_off(span)) {
-            let records = self.report.summary.records;
-            return Ok(shift::known_by_index(self.source.len(), stated, records));
-        }
-        let is_written_whole = !self.format.is_appended_to();
-        let len = self.source.len();
-        // Before a log's mark all was on the disk.
-        let is_promised = self
-            .source
-            .bound()
-            .is_some_and(|bound| self.data_end < bound.offset);
-        let was_written = is_written_whole || is_promised;
-        if let Some(found) = sectors::zeroed_tail(len, self.data_end, span, was_written) {
-            return Ok(found);
-        }
-        let excerpt = Excerpt::around(&**self.source, span)?;
-        if let Some(found) = sectors::constant(&**self.source, &excerpt, span)? {
-            return Ok(found);
-        }
-        if let Some(candidates) = &self.candidates
-            && candidates.reads_alone()
-            && let Some(found) = stale::explain(self.options, &excerpt, span, &mut self.searched)?
-        {
-            let is_stale = found.reason == Reason::StaleData;
-            if let Some(copied) = self.duplicated(span)? {
-                return Ok(copied);
-            }
-            let whole = match is_stale && is_last && !is_written_whole {
-                true => places::concatenated(self, span)?,
-                false => None,
-            };
-            return Ok(whole.unwrap_or(found));
-        }
-        if let Some(found) = content::other_bytes(&excerpt, span) {
-            return Ok(found);
-        }
-        if let Some(found) = self.duplicated(span)? {
-            return Ok(found);
-        }
-        let all = &self.report.summary.damage;
-        let is_last_damage = all.iter().all(|other| other.start <= span.start);
-        if span.kind == Kind::TornTail
-            && is_last_damage
-            && let Some(found) = self.torn(&excerpt, span)?
-        {
-            return Ok(found);
-        }
-        if self.report.summary.records > 0
-            && let Some(found) = sectors::foreign(self.adjacent(span), self.source.len())
-        {
-            return Ok(found);
-        }
-        // Where nothing follows, no length says that bytes are missing.
-        let reads_alone = self
-            .candidates
-            .as_ref()
-            .is_some_and(|own| own.reads_alone());
-        if reads_alone && !is_last {
-            if let Some(found) = self.cut_out(span)? {
-                return Ok(found);
-            }
-            if let Some(candidates) = &mut self.candidates
-                && let Some(found) = shift::missing(&mut **candidates, span)?
-            {
-                return Ok(found);
-            }
-        }
-        if let Some(found) = self.changed(span)? {
-            return Ok(found);
         }
         self.unexplained(span)
-    }
-
-    /// A diagnosis of a torn tail by where the file ends, if that is within a unit. Of a file that is appended to only what its writer
-    /// would remove is an interrupted write.
-    fn torn(&self, excerpt: &Excerpt, span: &Span) -> Result<Option<Explanation>> {
-        if let Some(unfinished) = self.format.unfinished {
-            let follows = self.report.summary.records > 0;
-            if !(follows && unfinished(&**self.source, self.options, span)?) {
-                return Ok(None);
-            }
-        }
-        Ok(Some(shift::torn(self.format, excerpt, span)))
     }
 
     /// Whether a range is damaged by what an index or table of contents says of it.
@@ -401,221 +278,5 @@ impl Case<'_> {
         groups
             .find(|group| group.contains(span))
             .unwrap_or_default()
-    }
-
-    /// A diagnosis by sectors that the file has twice.
-    fn duplicated(&mut self, span: &Span) -> Result<Option<Explanation>> {
-        let ranges = self.adjacent(span).to_vec();
-        sectors::duplicated(&**self.source, &ranges, &mut self.compared)
-    }
-
-    /// A diagnosis by single bits, with which a checksum matches.
-    fn by_bits(&mut self, span: &Span) -> Result<Option<Explanation>> {
-        let Some(candidates) = &mut self.candidates else {
-            return Ok(None);
-        };
-        let repairs = flips::repairs(&**self.source, &mut **candidates, span, &mut self.budget)?;
-        Ok((!repairs.is_empty()).then(|| flips::explanation(repairs)))
-    }
-
-    /// A diagnosis by what may have happened at one place, if more records are verified with that undone.
-    fn by_place(
-        &mut self,
-        span: &Span,
-        shifted: Option<&Explanation>,
-    ) -> Result<Option<Explanation>> {
-        if !is_left_of(&self.undone.left, span) {
-            return Ok(None);
-        }
-        // Older records at the end of a file that is appended to may be another file's, or just older.
-        let is_written_whole = !self.format.is_appended_to();
-        if is_written_whole && let Some(found) = places::concatenated(self, span)? {
-            return Ok(Some(found));
-        }
-        let mut proposals = places::added(&**self.source, span, is_written_whole)?;
-        // What is there twice, too much or missing moves all that follows, of which the longest range is not always the first.
-        let front = self.stated.map_or(0, |stated| stated.front);
-        let mut all = self.report.summary.damage.iter();
-        let first = all.find(|own| {
-            let is_of_data = own.start >= front && !self.is_by_index(own);
-            is_of_data && is_left_of(&self.undone.left, own)
-        });
-        if let Some(first) = first.filter(|own| *own != span) {
-            proposals.extend(places::repeated(&**self.source, first, &mut self.compared)?);
-            proposals.extend(self.by_index(first)?);
-        }
-        proposals.extend(places::repeated(&**self.source, span, &mut self.compared)?);
-        proposals.extend(shifted.cloned());
-        if let Some(found) = self.best(proposals)? {
-            return Ok(Some(found));
-        }
-        // A record that is newer than those after it hides all of these.
-        let hides = |own: &Range<u64>| {
-            let is_near = own.start <= span.end.saturating_add(places::NEAR_BYTES);
-            is_near && span.start < own.end && own.end - own.start > 2 * places::NEAR_BYTES
-        };
-        if !self.undone.left.iter().any(hides) {
-            return Ok(None);
-        }
-        let mut proposals = places::written_over(&**self.source, span)?;
-        // What belongs there may be in another sector.
-        let is_near = |own: &&Span| {
-            let near = span.start.saturating_sub(places::NEAR_BYTES);
-            near < own.end && own.start < span.start.saturating_add(places::NEAR_BYTES)
-        };
-        let all = self.report.summary.damage.iter();
-        for own in all.filter(is_near).take(MAX_NEAR) {
-            let proven = self.by_proof(own)?.into_iter();
-            proposals.extend(proven.filter(|own| own.reason == Reason::MovedSector));
-        }
-        match self.best(proposals)? {
-            Some(found) if found.reason == Reason::ForeignSector => {
-                places::with_origin(&**self.source, found, &mut self.compared).map(Some)
-            }
-            found => Ok(found),
-        }
-    }
-
-    /// Diagnoses of which a checksum proves one record: of line ends, or of inserted bytes and of a moved sector, which are to be weighed.
-    fn by_proof(&mut self, span: &Span) -> Result<Vec<Explanation>> {
-        let Some(candidates) = &mut self.candidates else {
-            return Ok(Vec::new());
-        };
-        let (source, budget) = (&**self.source, &mut self.budget);
-        for candidate in &mut candidates.candidates(span)? {
-            let bytes = candidate.read(source)?;
-            // A unit that is verified unchanged was refused for another reason than its bytes.
-            if !candidate.by_checksum || (candidate.check)(&bytes).end.is_some() {
-                continue;
-            }
-            self.options.poll()?;
-            let mut found = shift::line_ends(source, candidate, budget)?;
-            if found.is_none() {
-                found = shift::lost_return(source, candidate, budget)?;
-            }
-            if let Some(found) = found {
-                return Ok(vec![found]);
-            }
-            let inserted = shift::inserted(source, candidate, span, budget)?;
-            let around = Excerpt::around(source, span)?;
-            let places = std::iter::once(&around).chain(&self.ends);
-            let moved = sectors::moved(source, candidate, places, budget)?;
-            let proposals: Vec<_> = inserted.into_iter().chain(moved).collect();
-            if !proposals.is_empty() {
-                return Ok(proposals);
-            }
-        }
-        Ok(Vec::new())
-    }
-
-    /// A diagnosis by where an index has a unit, and where it is.
-    fn by_index(&mut self, span: &Span) -> Result<Option<Explanation>> {
-        let Some(candidates) = &mut self.candidates else {
-            return Ok(None);
-        };
-        let len = self.source.len();
-        for misplaced in candidates.misplaced(span)? {
-            let found = shift::misplaced(misplaced, span, len, &mut self.budget)?;
-            if found.is_some() {
-                return Ok(found);
-            }
-        }
-        Ok(None)
-    }
-
-    /// A diagnosis of a unit of which bytes at its beginning are missing: with others put in, its lengths lead to the next sound one.
-    fn cut_out(&mut self, span: &Span) -> Result<Option<Explanation>> {
-        let work = span.len().saturating_mul(shift::MAX_CUT_OUT);
-        if span.kind != Kind::Corrupt || span.len() > sectors::LARGE || !self.searched.afford(work)
-        {
-            return Ok(None);
-        }
-        for missing in 1..=shift::MAX_CUT_OUT {
-            let change = (span.start..span.start, Fill::Zeros(missing));
-            let view: Arc<dyn Source> = Arc::new(View::new(self.source.clone(), vec![change]));
-            let Some(mut candidates) = self.format.candidates(&view, self.options)? else {
-                return Ok(None);
-            };
-            let longer = Span {
-                end: span.end + missing,
-                ..*span
-            };
-            let all = candidates.candidates(&longer)?;
-            if let Some(own) = all.iter().find(|own| own.is_whole(&longer)) {
-                return Ok(Some(shift::cut_out(own.what, span, missing)));
-            }
-        }
-        Ok(None)
-    }
-
-    /// A diagnosis of one unit whose length is right, and whose neighbours are sound: bytes in it changed.
-    fn changed(&mut self, span: &Span) -> Result<Option<Explanation>> {
-        let is_alone = self.adjacent(span).len() == 1 && self.report.summary.records > 0;
-        let is_of_bytes = matches!(
-            span.cause,
-            Some(Cause::ChecksumMismatch | Cause::PayloadInvalid)
-        );
-        let Some(candidates) = self.candidates.as_mut().filter(|_| is_alone && is_of_bytes) else {
-            return Ok(None);
-        };
-        let all = candidates.candidates(span)?;
-        let Some(own) = all.iter().find(|own| own.is_whole(span)) else {
-            return Ok(None);
-        };
-        let more = match own.is_tried() {
-            true => ", more than one bit of them",
-            false => "",
-        };
-        let evidence = format!(
-            "the {} at {} has its length, and what is beside it is sound: bytes in it changed{more}",
-            own.what, own.body.start
-        );
-        let found = Explanation::new(Reason::ChangedBytes, Certainty::Likely, evidence);
-        Ok(Some(found.but(self.untried(span)?)))
-    }
-
-    fn unexplained(&mut self, span: &Span) -> Result<Explanation> {
-        let untried = self.untried(span)?;
-        let evidence = if self.report.summary.checked == Checked::Structure {
-            "the file has no checksums that could prove what the bytes were"
-        } else if self.budget.is_spent() {
-            "the damage is so dense that the search for its cause was ended"
-        } else if span.cause == Some(Cause::SearchLimit) {
-            "later damage was not diagnosed"
-        } else if !untried.is_empty() {
-            "nothing that was tried explains it"
-        } else {
-            "no single flipped bit, no sector that is zeroed, moved, copied or there twice, and no inserted bytes explain it"
-        };
-        Ok(Explanation::unknown(evidence).but(untried))
-    }
-
-    /// What was not tried to explain a range, and why.
-    fn untried(&mut self, span: &Span) -> Result<String> {
-        let mut untried = Vec::new();
-        if let Some(candidates) = &mut self.candidates {
-            let all = candidates.candidates(span)?;
-            if let Some(own) = all.iter().find(|own| own.by_checksum && !own.is_tried()) {
-                untried.push(format!(
-                    "most bits of the {} at {}, of {} bytes",
-                    own.what,
-                    own.body.start,
-                    own.len()
-                ));
-            }
-        }
-        let len = self.source.len();
-        if !self.tried.affords(len) {
-            untried.push(format!(
-                "verifying the {len} bytes of the file once more with a change"
-            ));
-        }
-        if !self.compared.affords(len.min(sectors::MAX_COMPARED)) {
-            untried.push("looking in the file for bytes that it has twice".to_owned());
-        }
-        Ok(match untried.is_empty() {
-            true => String::new(),
-            false => format!("not tried: {}", untried.join("; ")),
-        })
     }
 }
