@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -286,6 +287,28 @@ def test_a_forked_oplog_is_another_source(tmp_path: Path) -> None:
     table = ds.dataset([str(file) for file in (tmp_path / "lake/oplog").rglob("*.parquet")]).to_table()
     one, other = sorted(set(map(str, table.column("source").to_pylist())))
     assert other.startswith(f"{one}#")
+
+
+def test_a_fork_of_a_fork_is_a_third_source(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+
+    def write(name: str, numbers: list[int]) -> None:
+        (tmp_path / "src" / name).unlink(missing_ok=True)
+        with seglake.create(tmp_path / "src" / name, format="oplog") as writer:
+            for number in numbers:
+                writer.write(**draft(number))
+
+    write("a.oplog", [*range(10)])
+    write("b.oplog", [*range(5), *range(50, 60)])
+    assert seglake.ingest(tmp_path / "src", tmp_path / "lake").records == 25
+    # Another file in the place of either: of both it has the records up to where they differ.
+    for name in ("a", "b"):
+        write(f"{name}.oplog", [*range(5), *range(50, 53), 90] if name == "b" else [*range(7), 91])
+        seglake.ingest(tmp_path / "src", tmp_path / "lake")
+    table = ds.dataset([str(file) for file in (tmp_path / "lake/oplog").rglob("*.parquet")]).to_table()
+    rows = Counter((row["source"], row["position"]) for row in table.to_pylist())
+    assert set(rows.values()) == {1}
+    assert len({source for source, _ in rows}) == 4
 
 
 def test_a_run_fails_for_what_is_new(folder: Folder) -> None:

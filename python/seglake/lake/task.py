@@ -183,7 +183,10 @@ class _GroupReading:
                     )
                     raise NotReadError("conflict", reason, format) from None
         assert conflict is not None
-        source = f"{identity}#{conflict.fingerprint & 0xFFFFFFFF:08x}"
+        number = conflict.fingerprint & 0xFFFFFFFF
+        # One that begins like it may have been named for the same record.
+        while (source := f"{identity}#{number:08x}") in self._sources:
+            number += 1
         return self._read(file, source, progress, None, format)
 
     def _reading(self, file: PlannedFile, source: str, progress: TaskProgress) -> FileReading:
