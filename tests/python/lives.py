@@ -858,7 +858,10 @@ class Life:
         # What a reader gets is what comes first in the file, as it was, also from where a run goes on.
         views, stored = [found], file.path.read_bytes()
         if not file.sidecar.exists():
-            views += [facts_of_bytes(file.content[:end] + stored[end:], file.format) for end, _ in file.ends]
+            # A run goes on at the end of any record, as a file may have been cut within the next.
+            ends = {position for *_, position in facts_of_bytes(file.whole, file.format).records}
+            ends |= {end for end, _ in file.ends}
+            views += [facts_of_bytes(file.content[:end] + stored[end:], file.format) for end in ends]
         as_written = facts_of_bytes(file.whole, file.format).fields
         return all(as_written.startswith(each.fields.removesuffix("]")) for each in views)
 
