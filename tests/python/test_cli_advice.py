@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from datetime import timedelta
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from cli_process import here, pasted
 from hypothesis import given
 from hypothesis import strategies as st
-from segments import DAY, uuid6
+from segments import DAY, flip, uuid6, write_segment
 
 import seglake
 from seglake.cli.advice import advise, as_json, example, new_name, shell_word
@@ -47,6 +48,24 @@ def test_a_command_can_be_pasted_whatever_the_name(name: str, vectors: Path, tmp
     again = advise(report, own, os.fspath(path)).command
     assert again is not None and pasted(again, tmp_path).returncode == 0
     assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_of_several_causes_what_can_be_undone_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    written = write_segment(tmp_path / "a.active", 500)
+    content = bytearray((tmp_path / "a.active").read_bytes())
+    content[4096:8192] = bytes(4096)
+    (tmp_path / "a.active").write_bytes(content)
+    flip(tmp_path / "a.active", written[400].end - 9)
+    text = here("verify", "a.active").out
+    assert text.index("single flipped bit") < text.index("also: zeroed sector")
+    [first] = re.findall(r"  next +(.*)", text)
+    assert "go on with what the command above makes" in " ".join(text.split())
+    done = pasted(first, tmp_path)
+    [then] = re.findall(r"  next +(.*)", done.stdout.decode())
+    assert pasted(then, tmp_path).returncode == 1
+    sound = seglake.verify(tmp_path / "a-sound-sound.active")
+    assert (sound.ok, sound.records) == (True, seglake.verify(tmp_path / "a.active").records + 1)
 
 
 @pytest.mark.parametrize("name", NAMES)

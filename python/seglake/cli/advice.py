@@ -34,6 +34,7 @@ _PACKED: Final = (".gz", ".zst", ".xz", ".bz2", ".lz4", ".zip", ".b64")
 # What a command line holds.
 _MOST_EDITS = 8
 _LOOK_BYTES = 64
+_MAKES: Final = re.compile(r" > |\bseglake recover ")
 
 
 class Advice(NamedTuple):
@@ -298,7 +299,10 @@ class Block(NamedTuple):
 
 
 def blocks(diagnoses: Sequence[Diagnosis]) -> list[Block]:
-    """What people are shown of damage: a range that follows from a cause is in the block of that."""
+    """What people are shown of damage: a range that follows from a cause is in the block of that.
+
+    What can be undone comes first: what is left then shows in the file that the command makes.
+    """
     causes = [own for own in diagnoses if own.reason != "consequence"]
     if not causes:
         return [Block(diagnoses, ())] if diagnoses else []
@@ -309,7 +313,19 @@ def blocks(diagnoses: Sequence[Diagnosis]) -> list[Block]:
         if own.reason == "consequence":
             place = next((place for place, starts in enumerate(explained) if own.start in starts), -1)
             consequences[place].append(own)
-    return [Block(*pair) for pair in zip(groups, consequences, strict=True)]
+    found = [Block(*pair) for pair in zip(groups, consequences, strict=True)]
+    return sorted(found, key=lambda own: not (own.cause.repairs or own.cause.regained))
+
+
+def in_turn(said: Sequence[Advice]) -> list[Advice]:
+    """Of what is said of several causes only the first command that makes a file: the next one is of that file."""
+    making = [own for own in said if own.command is not None and _MAKES.search(own.command)]
+    return [own if own not in making[1:] else _after(making[0], own) for own in said]
+
+
+def _after(first: Advice, own: Advice) -> Advice:
+    rest = () if own.command == first.command else ("go on with what the command above makes",)
+    return own._replace(command=None, advice="; ".join(filter(None, (own.advice, *rest))) or None)
 
 
 def _merged(causes: Sequence[Diagnosis]) -> Diagnosis:

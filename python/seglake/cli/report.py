@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from seglake._values import is_uri
 
-from .advice import Block, advise, blocks, filled, kept, misread, new_name, outcome, shell_word
+from .advice import Advice, Block, advise, blocks, filled, in_turn, kept, misread, new_name, outcome, shell_word
 from .render import count, exact_size, printable, size
 from .vocabulary import KEY_NEXT, REASONS, meaning, title
 
@@ -56,8 +56,10 @@ def explained(report: Report, label: str, path: str | None, reading: Sequence[st
         read = kept(report)
         where = f"{printable(label)}: {verdict_of(report)}: {damage_in_short(report)}."
         yield Text(_wrapped(where + ("" if read is None else f" Not lost: {read}."), width), "bold")
-    for number, block in enumerate(found[:_MOST_SHOWN]):
-        text = _block(report, block, ("" if number else label, path), reading, width)
+    shown = found[:_MOST_SHOWN]
+    advice = in_turn([advise(report, block.cause, path, reading) for block in shown])
+    for number, (block, said) in enumerate(zip(shown, advice, strict=True)):
+        text = _block(report, block, said, "" if number else label, width)
         if block.consequences and len(found) > 1:
             text.append("\n" + labelled("follows", count(len(block.consequences), "range"), width))
         yield text
@@ -125,12 +127,10 @@ def _others(diagnoses: list[Diagnosis]) -> Text:
     return Text(f"... and {count(len(diagnoses), 'more range')} explained by --json: {reasons}")
 
 
-def _block(report: Report, block: Block, file: tuple[str, str | None], reading: Sequence[str], width: int) -> Text:
-    """A cause: what happened, the command, what not to do, and what shows it."""
+def _block(report: Report, block: Block, said: Advice, label: str, width: int) -> Text:
+    """A cause: what happened, the command, what not to do, and what shows it. Only the first has a label."""
     from rich.text import Text
 
-    label, path = file
-    said = advise(report, block.cause, path, reading)
     verdict = f"{printable(label)}: {verdict_of(report)}: " if label else "also: "
     told = outcome(said if label else said._replace(kept=None))
     text = Text(_wrapped(f"{verdict}{said.headline}. {told}", width), "bold")

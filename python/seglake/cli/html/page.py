@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from seglake._values import instant_us
 
-from ..advice import Advice, advise, kept, misread
+from ..advice import Advice, advise, in_turn, kept, misread
 from ..render import count, exact_size, size
 from ..report import damage_in_short, verdict_of
 from ..vocabulary import TERMS
@@ -200,7 +200,8 @@ def _file(
 ) -> Html:
     """All of one file: the first screen, then the map, then each damage."""
     shown = seen.damages[:most]
-    advice = [own.diagnosis and _advice(seen, own.diagnosis, page.command) for own in shown]
+    said = [_advice(seen, own.diagnosis, page.command) for own in shown if own.diagnosis is not None]
+    advice = in_turn(said) or [None] * len(shown)
     first = advice[0] if advice else _first(seen, page.command)
     texts = [text for said in (first, *advice) if said for text in said if text]
     texts += [*seen.remarks, "ledger", *(["unit"] if shown else []), *(STATES[run.letter].name for run in seen.runs)]
