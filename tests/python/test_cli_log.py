@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -12,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from cli_process import Finished, here
+from cli_process import Finished, here, pasted
 from cli_process import seglake as in_a_process
 from hostile import TEXTS, unsafe
 
@@ -358,6 +359,21 @@ def test_keys(tmp_path: Path) -> None:
     assert "wrong key" in done.err
     assert bytes(range(32)).hex() not in done.err
     assert "1 record" in run("verify", "--key-file", key, path).out
+
+
+def test_what_is_advised_for_a_log_reads_it_with_its_key(tmp_path: Path) -> None:
+    path, key = tmp_path / "logs", tmp_path / "the key"
+    key.write_bytes(bytes(range(32)))
+    with seglake.SegmentLog(path, key=key, segment_bytes=2000) as log:
+        log.write_batch([("order.paid", f"value {number}") for number in range(99)])
+    sorted(path.glob("*.sealed"))[1].unlink()
+    lost = run("verify", "--key-file", key, path)
+    assert lost.status == 2
+    [command] = re.findall(r"  next +(.*)", lost.err)
+    assert pasted(command, tmp_path).returncode == 1
+    assert 0 < (tmp_path / "logs-sound.jsonl").read_bytes().count(b"\n") < 99
+    # Without it, what is advised afterwards has none.
+    assert "--key-file" not in run("verify", path).err.partition("next")[2].partition("\n")[0]
 
 
 def test_two_writers(log: Path) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from seglake._values import instant_us, is_uri
 
+from .options import key_as_typed
 from .render import count, exact_size, printable
 from .vocabulary import REASONS, Reason, meaning, title
 
@@ -193,7 +194,8 @@ def example(name: str) -> Advice:
         parity=None,
         totals=[SimpleNamespace(nbytes=4_096, kind="repaired")],
     )
-    facts = {"log": "DIR", "copy": "COPY", "sequence": "3", "unread": "400 records", "records": "400 records are"}
+    told = {"sequence": "3", "unread": "400 records", "records": "400 records are"}
+    facts = {"log": "DIR", "key": "", "copy": "COPY", "saved": "SAVED", **told}
     return _advised(report, own, _facts(report, own, "FILE", ()) | facts)._replace(kept=None)
 
 
@@ -243,7 +245,7 @@ def of_log_error(error: BaseException) -> Advice | None:
     log = os.fspath(path.parent if is_log_name(path.name) else path)
     names = {"file": error.path, "log": log, "copy": new_name(log, "copy"), "saved": new_name(f"{log}.jsonl", "sound")}
     facts = {name: shell_word(own) for name, own in names.items()}
-    said = beside(error.cause, {**facts, "found": printable(error.reason)})
+    said = beside(error.cause, {**facts, "key": key_as_typed(), "found": printable(error.reason)})
     return said._replace(headline=f"{printable(error.path)}: {said.headline}")
 
 
@@ -264,6 +266,7 @@ def of_unread(unread: LogUnread) -> Advice:
         "start": f"{unread.byte_offset:,}",
         "log": shell_word(path),
         "copy": shell_word(new_name(path, "copy")),
+        "key": key_as_typed(),
     }
     said = beside("older_mark", facts)
     return said._replace(headline=f"{printable(path)}: {said.headline}")

@@ -95,7 +95,9 @@ def _explained(word: str) -> Sequence[str]:
 
 
 def _paragraph(headline: str, lines: Sequence[tuple[str, str | None]]) -> str:
-    return "\n".join([headline, *(labelled(label, text, _width()) for label, text in lines if text)])
+    said = [(label, text) for label, text in lines if text]
+    cells = max(9, *(len(label) for label, _ in said)) + 1
+    return "\n".join([headline, *(labelled(label, text, _width(), cells) for label, text in said)])
 
 
 def _width() -> int:

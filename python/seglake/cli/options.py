@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, get_args
 
@@ -102,6 +104,22 @@ def _or_none(_context: click.Context, _parameter: click.Parameter, given: Any) -
     return given or None
 
 
+_typed_key: ContextVar[str | None] = ContextVar("typed_key", default=None)
+
+
+def _noted(context: click.Context, parameter: click.Parameter, given: Any) -> Any:
+    """The same of keys, noted for the commands that are advised."""
+    keys = [given] if isinstance(given, str) else given
+    _typed_key.set(keys[0] if keys and len(keys) == 1 else None)
+    return _or_none(context, parameter, given)
+
+
+def key_as_typed() -> str:
+    """The key that was named, as an option that follows a command's name; nothing where none was, or several."""
+    key = _typed_key.get()
+    return "" if key is None else f" --key-file {shlex.quote(key)}"
+
+
 def key_file(*, multiple: bool = False) -> Option:
     """`--key-file`: the only way to name a key on the command line, since arguments show in process lists.
 
@@ -114,7 +132,7 @@ def key_file(*, multiple: bool = False) -> Option:
         metavar="FILE",
         type=_KeyFile(exists=True, dir_okay=False, allow_dash=False),
         multiple=multiple,
-        callback=_or_none,
+        callback=_noted,
         help=f"The key: a file of 64 hex digits or 32 raw bytes{several}. [default: the 64 hex digits in SEGLAKE_KEY, "
         "else the public default key]",
     )

@@ -270,7 +270,7 @@ _COPY: Final = "copy it again"
 _COPY_BINARY: Final = "copy it again, in binary mode"
 _RESTORE: Final = "restore a copy"
 _DISK: Final = "check disk and memory"
-_SAVE: Final = "seglake log tail --from start --no-follow --on-damage skip --json {log} > {saved}"
+_SAVE: Final = "seglake log tail{key} --from start --no-follow --on-damage skip --json {log} > {saved}"
 _UNDO: Final = ("{undo}", "{recover}", "{look}")
 
 REASONS: Final[dict[str, Reason]] = {
@@ -587,7 +587,7 @@ REASONS: Final[dict[str, Reason]] = {
         "a mark that came from a backup, or a writer that was killed",
         lost="what of these bytes does not check, if anything",
         back="{unread}",
-        commands=("cp -a {log} {copy} && seglake log write {copy} < /dev/null && seglake log verify {copy}"),
+        commands=("cp -a {log} {copy} && seglake log write{key} {copy} < /dev/null && seglake log verify{key} {copy}"),
         do_not="delete the mark or the segment",
     ),
     "other_segment": Reason(
