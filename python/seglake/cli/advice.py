@@ -35,7 +35,7 @@ _PACKED: Final = (".gz", ".zst", ".xz", ".bz2", ".lz4", ".zip", ".b64")
 # What a command line holds.
 _MOST_EDITS = 8
 _LOOK_BYTES = 64
-_MAKES: Final = re.compile(r" > |\bseglake recover ")
+_MAKES: Final = re.compile(r" > |\bseglake (recover|repair) ")
 
 
 class Advice(NamedTuple):
@@ -317,7 +317,12 @@ def blocks(diagnoses: Sequence[Diagnosis]) -> list[Block]:
             place = next((place for place, starts in enumerate(explained) if own.start in starts), -1)
             consequences[place].append(own)
     found = [Block(*pair) for pair in zip(groups, consequences, strict=True)]
-    return sorted(found, key=lambda own: not (own.cause.repairs or own.cause.regained))
+    return sorted(found, key=lambda own: _turn(own.cause))
+
+
+def _turn(own: Diagnosis) -> int:
+    # A copy has no sidecar: what only that has comes before all else.
+    return 0 if own.reason == "restorable" else 1 if own.repairs or own.regained else 2
 
 
 def in_turn(said: Sequence[Advice]) -> list[Advice]:
