@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from .case import NOT_SEEN, Case, Step
 from .harm import PAGE, SECTOR, STRIPE, inserted, repeated, reversed_words, without, zeroed
-from .samples import DAY, Sample, active, chunked, events, oplog, sealed, tenant, tfrecord
+from .samples import DAY, Sample, active, chunked, events, oplog, protected, sealed, tenant, tfrecord
 from .stage import AGAIN, HIDDEN, KEPT, staged
 
 UNDONE = (Step.EXTRACT, Step.RESTORE)
@@ -70,6 +70,14 @@ def truncated() -> Iterator[Case]:
             data=zeroed(sample.data, end),
             reasons="zeroed_tail",
         )
+    yield own(
+        "truncated-protected",
+        how="a backup lies in the place of the file, beside the file's sidecar",
+        sample=a,
+        data=a.data[:777_777],
+        reasons="truncated",
+        beside={"orders.active.par": protected(a)},
+    )
     gone = partial(staged, incident="part missing", reasons="missing_bytes", steps=HIDDEN)
     for name, sample, start, size in (
         ("active-4k", a, PAGE * 71, PAGE),

@@ -232,7 +232,7 @@ def parity_in_words(parity: ParityReport | None, label: str) -> str:
     said = {
         "sound": "sound",
         "repaired": "`seglake repair` can restore all damage of the file and of the sidecar",
-        "lost": "not all damage of the file and of the sidecar can be restored",
+        "lost": "not all damage of file and sidecar can be restored",
     }[parity.outcome]
     if parity.covers_nothing:
         return f"{where}: it is empty and covers nothing of the file: `seglake protect` begins a new one."

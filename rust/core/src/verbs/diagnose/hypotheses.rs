@@ -55,7 +55,10 @@ type Hypothesis = fn(&mut Case<'_>, &mut Suspect<'_>) -> Result<Option<Explanati
 
 pub(super) const HYPOTHESES: &[Hypothesis] = &[
     |case, own| Ok(reason::of_cause(own.span, case.candidates.is_some())),
-    |case, own| Ok(shift::short(case.source.len(), own.span)),
+    |case, own| {
+        let (stored, len) = (case.stored, case.source.len());
+        Ok(shift::short(stored, len, case.adjacent(own.span)))
+    },
     |case, own| case.by_bits(own.span),
     retried,
     by_place,

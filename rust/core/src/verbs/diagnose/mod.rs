@@ -28,6 +28,7 @@ use crate::engine::{Format, Stated};
 use crate::error::Result;
 use crate::format::by_name;
 use crate::ledger::{Cause, Kind, Span, Summary};
+use crate::parity::ProtectedSource;
 use crate::setters::setters;
 use crate::source::{Source, data_end};
 use crate::walk::Options;
@@ -93,12 +94,17 @@ pub fn diagnose(
     if spans.is_empty() {
         return Ok(Vec::new());
     }
+    let stored = match ProtectedSource::of(&**source) {
+        Some(protected) => protected.file().len(),
+        None => source.len(),
+    };
     // What is restored is known. What is not is diagnosed in the file that it would be part of.
     let source = &report.as_it_was_read(source);
     let options = options.for_ledger().format(report.format);
     let around = neighbours::around(source, &options, &spans, progress)?;
     let mut case = Case {
         source,
+        stored,
         format: by_name(report.format.name)?,
         options: &options,
         report,
@@ -183,6 +189,8 @@ pub fn diagnose(
 /// The file whose ranges are diagnosed.
 struct Case<'a> {
     source: &'a Arc<dyn Source>,
+    /// How many bytes the file has without those that only its sidecar has.
+    stored: u64,
     format: &'static Format,
     options: &'a Options,
     report: &'a Report,
