@@ -390,6 +390,8 @@ def _missing(report: Report, own: Diagnosis) -> str:
     if not report.records and before is None and after is None:
         return "all of it"
     number = own.missing_records if own.missing_records is not None else _between(before, after)
+    if number == 0:
+        return "no record"
     nbytes = sum(span.nbytes for span in own.ranges) + (own.missing_bytes or 0)
     of_all = report.records + (number or 0)
     what = f"{number:,} of {count(of_all, 'record')}" if number is not None else f"records in {count(nbytes, 'byte')}"
@@ -462,7 +464,7 @@ def _facts(report: Report, own: Diagnosis, path: str | None, reading: Sequence[s
         facts["nbytes"] = count(sum(total.nbytes for total in report.totals if total.kind == "repaired"), "byte")
     if own.before is not None:
         facts["before"] = _place(own.before)
-    if own.missing_bytes is not None:
+    if own.missing_bytes:
         facts["missing_bytes"] = count(own.missing_bytes, "byte")
     # Else it is the whole range, as nothing says where in it.
     if own.edits or (begin, end) != own.ranges[0][:2]:

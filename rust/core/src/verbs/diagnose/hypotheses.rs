@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::ledger::{Cause, Kind, Span};
 use crate::record::Checked;
 use crate::source::{Fill, Source, View};
-use crate::verbs::diagnosis::{Certainty, Diagnosis, Reason};
+use crate::verbs::diagnosis::{Certainty, Diagnosis, Missing, Reason};
 
 /// How many ranges around a sector that hides others are looked at for what belongs there.
 const MAX_NEAR: usize = 4;
@@ -178,7 +178,19 @@ fn torn(case: &mut Case<'_>, own: &mut Suspect<'_>) -> Result<Option<Explanation
     }
     let span = own.span;
     let excerpt = own.excerpt(&**case.source)?;
-    Ok(Some(shift::torn(case.format, excerpt, span)))
+    let found = shift::torn(case.format, excerpt, span);
+    // Of a file that grows, its index may not know the last ones.
+    let stated = case.stated.filter(|_| !case.format.is_appended_to());
+    let all = stated.and_then(|stated| stated.records);
+    let has_all = all == Some(case.report.summary.records);
+    let none = Missing {
+        bytes: 0,
+        records: Some(0),
+    };
+    Ok(Some(Explanation {
+        missing: has_all.then_some(none),
+        ..found
+    }))
 }
 
 /// A sector of unknown bytes.
