@@ -209,6 +209,15 @@ def reencoded() -> Iterator[Case]:
             data=whole.data.decode("latin-1").encode(),
             steps=(Step.RECODE, Step.RESTORE),
         )
+    for name, charset, steps in (("utf16", "latin-1", (Step.RECODE, Step.RESTORE)), ("powershell", "cp437", AGAIN)):
+        whole = active(1200)
+        yield own(
+            f"{name}-active",
+            how=f"taken for {charset} and written as UTF-16",
+            sample=whole,
+            data=whole.data.decode(charset).encode("utf-16"),
+            steps=steps,
+        )
     for whole in (active(1200), sealed(900), chunked(1500)):
         yield own(
             f"replaced-{whole.format}",

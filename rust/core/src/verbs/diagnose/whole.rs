@@ -163,18 +163,26 @@ fn latin1(bytes: &[u8]) -> Option<Vec<u8>> {
     text.chars().map(|own| u8::try_from(own).ok()).collect()
 }
 
-/// UTF-16 with a byte order mark, in either order.
-fn utf16(bytes: &[u8]) -> Option<Vec<u8>> {
+/// The units of UTF-16 after a byte order mark, in either order.
+fn utf16_units(bytes: &[u8]) -> Option<impl Iterator<Item = u16>> {
     let (mark, units) = bytes.as_chunks::<2>().0.split_first()?;
-    let character = |unit: &[u8; 2]| match mark {
-        b"\xff\xfe" => Some(u16::from_le_bytes(*unit)),
-        b"\xfe\xff" => Some(u16::from_be_bytes(*unit)),
-        _ => None,
+    let read = match mark {
+        b"\xff\xfe" => u16::from_le_bytes,
+        b"\xfe\xff" => u16::from_be_bytes,
+        _ => return None,
     };
-    units
-        .iter()
-        .map(|unit| u8::try_from(character(unit)?).ok())
+    Some(units.iter().map(move |unit| read(*unit)))
+}
+
+fn utf16(bytes: &[u8]) -> Option<Vec<u8>> {
+    utf16_units(bytes)?
+        .map(|unit| u8::try_from(unit).ok())
         .collect()
+}
+
+/// Whether bytes are UTF-16 of any characters, as of a file that was taken for another encoding than Latin-1.
+fn is_utf16(bytes: &[u8]) -> bool {
+    utf16_units(bytes).is_some_and(|units| char::decode_utf16(units).all(|own| own.is_ok()))
 }
 
 fn swapped(bytes: &[u8], width: usize) -> Option<Vec<u8>> {
@@ -216,7 +224,7 @@ fn is_seven_bit(bytes: &[u8]) -> bool {
 }
 
 /// Detects bytes that a text decoder changed, and that nothing brings back: all of them are UTF-8 and invalid ones were replaced, or
-/// none of them has its highest bit.
+/// none of them has its highest bit, or they are UTF-16.
 fn decoded(bytes: &[u8], has_records: bool) -> Option<Explanation> {
     let windows = bytes.windows(REPLACEMENT.len());
     let replaced = windows.filter(|own| *own == REPLACEMENT).count();
@@ -224,6 +232,8 @@ fn decoded(bytes: &[u8], has_records: bool) -> Option<Explanation> {
         format!("all bytes are UTF-8, with {replaced} replacement characters (U+FFFD)")
     } else if !has_records && is_seven_bit(bytes) {
         "no byte is above 0x7f, as half of those of checksums are".to_owned()
+    } else if !has_records && is_utf16(bytes) {
+        "all bytes are UTF-16, with a byte order mark".to_owned()
     } else {
         return None;
     };
