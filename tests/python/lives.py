@@ -198,7 +198,7 @@ class Facts:
         nbytes: how many bytes its sidecar makes of it.
         format: its format.
         is_settled: whether it would have another time if it had changed since.
-        fields: all that is known of the records, as text.
+        fields: all that is known of each record, as text.
         is_clear: whether content and name tell the format. If not, a run may know it only from an earlier one.
         stored: its bytes.
     """
@@ -214,7 +214,7 @@ class Facts:
     format: str | None = None
     is_settled: bool = True
     is_clear: bool = True
-    fields: str = field(default="", repr=False)
+    fields: tuple[str, ...] = field(default=(), repr=False)
     stored: bytes = field(default=b"", repr=False)
 
     @property
@@ -314,7 +314,7 @@ def _facts(path: Path, named: str | None = None) -> Facts:
         identity = seglake.incremental.identity(path, format=named)
     except (OSError, seglake.SeglakeError):
         identity = None
-    return Facts(0, 0, status, identity, records, pending, damage, nbytes, format, fields=str(found))
+    return Facts(0, 0, status, identity, records, pending, damage, nbytes, format, fields=tuple(map(str, found)))
 
 
 def _quiet(reader: Any) -> Generator[Any]:
@@ -634,8 +634,8 @@ class Life:
         self._clock += 1
         told = getattr(self, f"_{step.name}")(chance)
         for file in self.files:
-            # It may have left its sidecar.
-            if file.format == "oplog" and not self._reads_only_what_was_written(file):
+            # It may have left its sidecar, or have lost its trailer.
+            if file.format in ("oplog", "sealed") and not self._reads_only_what_was_written(file):
                 file.path.write_bytes(file.content)
                 told = f"{told}; {self._name(file)} is as it was, as its damage would be read"
         self.story.append(f"{step}  {told or '(not possible)'}")
@@ -852,18 +852,16 @@ class Life:
 
     def _reads_only_what_was_written(self, file: File) -> bool:
         """Whether what was damaged is missed: in files without checksums it may be read, as something else."""
-        found = facts_of(file.path, file.format)
+        found, as_written = facts_of(file.path, file.format).fields, facts_of_bytes(file.whole, file.format)
         if file.format != "oplog":
-            return {value for _, value, _ in found.records} <= set(file.values())
+            return set(found) <= set(as_written.fields)
         # What a reader gets is what comes first in the file, as it was, also from where a run goes on.
         views, stored = [found], file.path.read_bytes()
         if not file.sidecar.exists():
             # A run goes on at the end of any record, as a file may have been cut within the next.
-            ends = {position for *_, position in facts_of_bytes(file.whole, file.format).records}
-            ends |= {end for end, _ in file.ends}
-            views += [facts_of_bytes(file.content[:end] + stored[end:], file.format) for end in ends]
-        as_written = facts_of_bytes(file.whole, file.format).fields
-        return all(as_written.startswith(each.fields.removesuffix("]")) for each in views)
+            ends = {position for *_, position in as_written.records} | {end for end, _ in file.ends}
+            views += [facts_of_bytes(file.content[:end] + stored[end:], file.format).fields for end in ends]
+        return all(as_written.fields[: len(each)] == each for each in views)
 
     def _repair(self, chance: Random) -> str | None:
         file = self._pick(chance, lambda each: not each.is_sound())
