@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from seglake._values import instant_us, is_uri
 
-from .options import key_as_typed
+from .options import typed_key
 from .render import count, exact_size, printable
 from .vocabulary import REASONS, Reason, meaning, title
 
@@ -228,6 +228,12 @@ def beside(name: str, facts: dict[str, str]) -> Advice:
     )
 
 
+def _key() -> str:
+    """The key that was named, as an option that follows a command's name; nothing where none was, or several."""
+    key = typed_key.get()
+    return "" if key is None else f" --key-file {shell_word(key)}"
+
+
 def path_facts(path: str) -> dict[str, str]:
     """What commands about a file are made of."""
     file = shell_word(path)
@@ -245,7 +251,7 @@ def of_log_error(error: BaseException) -> Advice | None:
     log = os.fspath(path.parent if is_log_name(path.name) else path)
     names = {"file": error.path, "log": log, "copy": new_name(log, "copy"), "saved": new_name(f"{log}.jsonl", "sound")}
     facts = {name: shell_word(own) for name, own in names.items()}
-    said = beside(error.cause, {**facts, "key": key_as_typed(), "found": printable(error.reason)})
+    said = beside(error.cause, {**facts, "key": _key(), "found": printable(error.reason)})
     return said._replace(headline=f"{printable(error.path)}: {said.headline}")
 
 
@@ -266,7 +272,7 @@ def of_unread(unread: LogUnread) -> Advice:
         "start": f"{unread.byte_offset:,}",
         "log": shell_word(path),
         "copy": shell_word(new_name(path, "copy")),
-        "key": key_as_typed(),
+        "key": _key(),
     }
     said = beside("older_mark", facts)
     return said._replace(headline=f"{printable(path)}: {said.headline}")
@@ -327,8 +333,8 @@ def _turn(own: Diagnosis) -> int:
 
 def in_turn(said: Sequence[Advice]) -> list[Advice]:
     """Of what is said of several causes only the first command that makes a file: the next one is of that file."""
-    making = [own for own in said if own.command is not None and _MAKES.search(own.command)]
-    return [own if own not in making[1:] else _after(making[0], own) for own in said]
+    making = [place for place, own in enumerate(said) if own.command is not None and _MAKES.search(own.command)]
+    return [own if place not in making[1:] else _after(said[making[0]], own) for place, own in enumerate(said)]
 
 
 def _after(first: Advice, own: Advice) -> Advice:
@@ -533,12 +539,13 @@ def _commands(
     if report.parity is not None and report.parity.sidecar not in (None, f"{path}.par"):
         repairing = [*reading, "--sidecar", report.parity.sidecar]
     facts["repair"] = shell_line("seglake", "repair", *repairing)
-    # What is damaged then is left out.
+    # What is damaged then is left out, unless it has a cause of its own, which may be undone next.
     is_all = own.is_sound or _is_mended(own)
+    has_others = len(blocks(report.diagnoses)) > 1
     copy = sound if is_all else shell_word(new_name(path, "undone"))
     if undo := _undo(own, extract, content, copy):
         recover = shell_line("seglake", "recover", *reading)
-        facts["undo"] = f"{undo} && " + (f"{verify} {copy}" if is_all else f"{recover} {copy} {sound}")
+        facts["undo"] = f"{undo} && " + (f"{verify} {copy}" if is_all or has_others else f"{recover} {copy} {sound}")
     return facts
 
 

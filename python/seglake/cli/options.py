@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
@@ -104,20 +103,15 @@ def _or_none(_context: click.Context, _parameter: click.Parameter, given: Any) -
     return given or None
 
 
-_typed_key: ContextVar[str | None] = ContextVar("typed_key", default=None)
+typed_key: ContextVar[str | None] = ContextVar("typed_key", default=None)
+"""The key that was named; None where none was, or several."""
 
 
 def _noted(context: click.Context, parameter: click.Parameter, given: Any) -> Any:
     """The same of keys, noted for the commands that are advised."""
     keys = [given] if isinstance(given, str) else given
-    _typed_key.set(keys[0] if keys and len(keys) == 1 else None)
+    typed_key.set(keys[0] if keys and len(keys) == 1 else None)
     return _or_none(context, parameter, given)
-
-
-def key_as_typed() -> str:
-    """The key that was named, as an option that follows a command's name; nothing where none was, or several."""
-    key = _typed_key.get()
-    return "" if key is None else f" --key-file {shlex.quote(key)}"
 
 
 def key_file(*, multiple: bool = False) -> Option:

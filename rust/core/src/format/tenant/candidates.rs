@@ -44,7 +44,8 @@ pub(super) fn stated(source: &Arc<dyn Source>, options: &Options) -> Result<Opti
     }
     Ok(Some(Stated {
         end,
-        records: Some(records),
+        // Those of version 1 do not say how many each block has.
+        records: (segment.front.version != VERSION_1).then_some(records),
         front: segment.front.toc_end.unwrap_or_default(),
     }))
 }

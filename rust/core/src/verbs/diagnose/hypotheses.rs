@@ -56,8 +56,8 @@ type Hypothesis = fn(&mut Case<'_>, &mut Suspect<'_>) -> Result<Option<Explanati
 pub(super) const HYPOTHESES: &[Hypothesis] = &[
     |case, own| Ok(reason::of_cause(own.span, case.candidates.is_some())),
     |case, own| {
-        let (stored, len) = (case.stored, case.source.len());
-        Ok(shift::short(stored, len, case.adjacent(own.span)))
+        let by = "its log says that it was on the disk";
+        Ok(shift::short(case.source.len(), own.span.end, by))
     },
     |case, own| case.by_bits(own.span),
     retried,
@@ -66,6 +66,7 @@ pub(super) const HYPOTHESES: &[Hypothesis] = &[
     |_, own| Ok(own.shifted.take().map(Explanation::unweighed)),
     |case, own| Ok(reason::beside(own.found, own.span, case.adjacent(own.span))),
     cut_off,
+    restored_shorter,
     zeroed_tail,
     |case, own| {
         let (source, span) = (&**case.source, own.span);
@@ -124,6 +125,14 @@ fn cut_off(case: &mut Case<'_>, own: &mut Suspect<'_>) -> Result<Option<Explanat
     let stated = beyond.filter(|_| case.is_cut_off(own.span));
     let records = case.report.summary.records;
     Ok(stated.map(|stated| shift::known_by_index(len, stated, records)))
+}
+
+/// A file that is shorter than its sidecar covers.
+fn restored_shorter(case: &mut Case<'_>, own: &mut Suspect<'_>) -> Result<Option<Explanation>> {
+    let last = case.adjacent(own.span).last();
+    let last = last.filter(|_| case.stored < case.source.len());
+    let by = "its parity sidecar covers it";
+    Ok(last.and_then(|last| shift::short(case.stored, last.end, by)))
 }
 
 /// Zeros to the end of a file in place of what was written.

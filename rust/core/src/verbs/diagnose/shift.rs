@@ -324,16 +324,10 @@ fn followed_by_zeros(excerpt: &Excerpt, span: &Span) -> Explanation {
     interrupted(Certainty::Likely, evidence)
 }
 
-/// Detects a file of `stored` bytes that was longer, by its log or its sidecar, so that a part of the last of these ranges, which follow
-/// each other, is not in it. With its sidecar it is `len` long.
-pub(super) fn short(stored: u64, len: u64, ranges: &[Span]) -> Option<Explanation> {
-    let end = ranges.last()?.end;
-    (stored < end).then(|| {
-        let by = match stored < len {
-            true => "its parity sidecar covers it",
-            false => "its log says that it was on the disk",
-        };
-        let evidence = format!("the file ends at {stored}, and {by} up to {end}");
+/// Detects a file that ends before what it has to reach, so that a part of a range is not in it. `by`: what says so.
+pub(super) fn short(len: u64, end: u64, by: &str) -> Option<Explanation> {
+    (len < end).then(|| {
+        let evidence = format!("the file ends at {len}, and {by} up to {end}");
         Explanation::new(Reason::Truncated, Certainty::Likely, evidence)
     })
 }
