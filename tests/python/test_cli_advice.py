@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from segments import DAY, flip, uuid6, write_segment
 
 import seglake
-from seglake.cli.advice import advise, as_json, example, new_name, shell_word
+from seglake.cli.advice import advise, as_json, example, in_turn, new_name, shell_word
 from seglake.cli.vocabulary import REASONS
 
 NAMES = [
@@ -66,6 +66,28 @@ def test_of_several_causes_what_can_be_undone_comes_first(tmp_path: Path, monkey
     assert pasted(then, tmp_path).returncode == 1
     sound = seglake.verify(tmp_path / "a-sound-sound.active")
     assert (sound.ok, sound.records) == (True, seglake.verify(tmp_path / "a.active").records + 1)
+
+
+def test_what_can_be_undone_next_is_not_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    written = write_segment(tmp_path / "a.active", 1200)
+    content = bytearray((tmp_path / "a.active").read_bytes())
+    content[20480:20992], content[40960:41472] = content[40960:41472], content[20480:20992]
+    (tmp_path / "a.active").write_bytes(content)
+    flip(tmp_path / "a.active", written[1000].end - 9)
+    name = "a.active"
+    for _ in range(2):
+        [command] = re.findall(r"  next +(.*)", here("verify", name).out)
+        assert pasted(command, tmp_path).returncode in (0, 1)
+        [name] = [
+            own.name for own in tmp_path.iterdir() if own.name.startswith(f"{Path(name).stem}-") and own.name != name
+        ]
+    assert seglake.verify(name).records == 1200
+
+
+def test_equal_advice_keeps_one_command() -> None:
+    said = example("restorable")._replace(command="seglake repair FILE COPY")
+    assert [own.command for own in in_turn([said, said])] == [said.command, None]
 
 
 @pytest.mark.parametrize("name", NAMES)
