@@ -159,18 +159,13 @@ impl Candidate {
     }
 
     /// Each byte whose bits are flipped: its index in what `check` takes, and its offset in the file.
-    pub(crate) fn places(&self) -> impl Iterator<Item = (usize, u64)> + use<> {
-        let body = self.body.clone();
-        let len = saturating_usize(body.end.saturating_sub(body.start));
-        let elsewhere = self.elsewhere.clone().into_iter().flatten();
-        let of_body = (0..self.tried.min(len)).zip(body);
-        let last = self.tried_last.clone();
-        let first = of_body.clone().filter({
-            let last = last.clone();
-            move |(place, _)| !last.contains(place)
-        });
-        let of_last = of_body.filter(move |(place, _)| last.contains(place));
-        first.chain((len..).zip(elsewhere)).chain(of_last)
+    pub(crate) fn places(&self) -> Vec<(usize, u64)> {
+        let len = saturating_usize(self.len());
+        let of_body = (0..self.tried.min(len)).zip(self.body.clone());
+        let (last, first): (Vec<_>, Vec<_>) =
+            of_body.partition(|(place, _)| self.tried_last.contains(place));
+        let elsewhere = (len..).zip(self.elsewhere.iter().cloned().flatten());
+        first.into_iter().chain(elsewhere).chain(last).collect()
     }
 }
 
@@ -201,11 +196,6 @@ pub(crate) trait Candidates {
     fn misplaced(&mut self, span: &Span) -> Result<Vec<Misplaced>> {
         let _ = span;
         Ok(Vec::new())
-    }
-
-    /// Whether a file consists of records alone, one after the other, so that any section of it can be read as a file.
-    fn reads_alone(&self) -> bool {
-        false
     }
 
     /// The alignment of the offsets at which units begin.

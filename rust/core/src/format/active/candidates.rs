@@ -22,10 +22,6 @@ pub(super) struct Active {
 }
 
 impl Candidates for Active {
-    fn reads_alone(&self) -> bool {
-        true
-    }
-
     fn candidates(&mut self, span: &Span) -> Result<Vec<Candidate>> {
         let end = span
             .end

@@ -34,10 +34,6 @@ pub(super) struct Chunked {
 }
 
 impl Candidates for Chunked {
-    fn reads_alone(&self) -> bool {
-        true
-    }
-
     fn candidates(&mut self, span: &Span) -> Result<Vec<Candidate>> {
         if span.cause == Some(Cause::NonzeroPadding) {
             return Ok(vec![Candidate::zeros("padding", span.start..span.end)]);

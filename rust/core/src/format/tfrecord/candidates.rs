@@ -14,10 +14,6 @@ use crate::source::Source;
 pub(super) struct TfRecords(pub(super) Arc<dyn Source>);
 
 impl Candidates for TfRecords {
-    fn reads_alone(&self) -> bool {
-        true
-    }
-
     fn candidates(&mut self, span: &Span) -> Result<Vec<Candidate>> {
         let piece = span.start..span.end.min(span.start + MAX_LENGTHS_TRIED_BYTES);
         let mut bytes = Vec::new();

@@ -1,28 +1,22 @@
 //! Detects bytes of another dialect, another format, or another program's file.
 
-use std::sync::Arc;
-
+use super::Case;
 use super::excerpt::Excerpt;
 use super::reason::Explanation;
 use crate::cursor::Cursor;
-use crate::engine::{Format, Likelihood};
+use crate::engine::Likelihood;
 use crate::error::Result;
 use crate::format::{Other, is_text, magic_of, other_content};
 use crate::ledger::Span;
-use crate::source::Source;
 use crate::spec::Dialect;
 use crate::verbs::diagnosis::{Certainty, Reason};
-use crate::walk::Options;
 
 /// How many bytes of a text's first line are shown.
 const MAX_SHOWN: usize = 80;
 
 /// A dialect in which the first messages decode, if they do not decode in the given one.
-pub(super) fn other_dialect(
-    source: &Arc<dyn Source>,
-    options: &Options,
-    format: &Format,
-) -> Result<Option<Explanation>> {
+pub(super) fn other_dialect(case: &Case<'_>) -> Result<Option<Explanation>> {
+    let (source, options, format) = (case.source, case.options, case.format);
     if !format.reads_with("dialect") || format.likelihood(&**source, options)? != Likelihood::No {
         return Ok(None);
     }
@@ -49,11 +43,8 @@ pub(super) fn other_dialect(
 }
 
 /// Explains a file without any verified record by its beginning.
-pub(super) fn other_file(
-    source: &Arc<dyn Source>,
-    options: &Options,
-    format: &Format,
-) -> Result<Option<Explanation>> {
+pub(super) fn other_file(case: &Case<'_>) -> Result<Option<Explanation>> {
+    let (source, options, format) = (case.source, case.options, case.format);
     let Some((found, head)) = other_content(&**source, options, format)? else {
         return Ok(None);
     };

@@ -16,26 +16,19 @@ const AROUND_BYTES: u64 = 128 << 10;
 pub(super) struct Excerpt {
     pub(super) start: u64,
     pub(super) bytes: Vec<u8>,
-    /// The length of the file.
-    pub(super) file_len: u64,
 }
 
 impl Excerpt {
     /// Reads the beginning of a range and the bytes around it.
     pub(super) fn around(source: &dyn Source, span: &Span) -> Result<Self> {
-        let file_len = source.len();
         let start = span.start.saturating_sub(AROUND_BYTES);
         let end = span
             .start
             .saturating_add(span.len().min(MAX_WITHIN_BYTES) + AROUND_BYTES);
-        let len = end.min(file_len).saturating_sub(start);
+        let len = end.min(source.len()).saturating_sub(start);
         let mut bytes = vec![0; saturating_usize(len)];
         source.read_exact_at(start, &mut bytes)?;
-        Ok(Self {
-            start,
-            bytes,
-            file_len,
-        })
+        Ok(Self { start, bytes })
     }
 
     /// The end of the bytes, as an offset in the file.

@@ -87,9 +87,9 @@ fn with_bit(
 ) -> Option<Option<Repair>> {
     let old = *bytes.get(place)?;
     let new = old ^ 1 << bit;
-    set(bytes, place, new);
+    *bytes.get_mut(place)? = new;
     let trial = budget.attempt(candidate, bytes);
-    set(bytes, place, old);
+    *bytes.get_mut(place)? = old;
     let end = trial?.end;
     Some(end.map(|end| Repair {
         offset,
@@ -100,12 +100,6 @@ fn with_bit(
         start: candidate.body.start,
         end,
     }))
-}
-
-fn set(bytes: &mut [u8], place: usize, to: u8) {
-    if let Some(byte) = bytes.get_mut(place) {
-        *byte = to;
-    }
 }
 
 /// The explanation for repairs.

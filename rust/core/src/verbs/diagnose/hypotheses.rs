@@ -61,7 +61,7 @@ pub(super) const HYPOTHESES: &[Hypothesis] = &[
     },
     |case, own| case.by_bits(own.span),
     retried,
-    by_place,
+    |case, own| case.by_place(own),
     proven,
     |_, own| Ok(own.shifted.take().map(Explanation::unweighed)),
     |case, own| Ok(reason::beside(own.found, own.span, case.adjacent(own.span))),
@@ -95,12 +95,6 @@ fn retried(case: &mut Case<'_>, own: &mut Suspect<'_>) -> Result<Option<Explanat
     };
     let whole = case.best(vec![found.clone()])?;
     Ok(Some(whole.unwrap_or_else(|| found.unweighed())))
-}
-
-/// What may have happened at one place, if more records are verified with that undone.
-fn by_place(case: &mut Case<'_>, own: &mut Suspect<'_>) -> Result<Option<Explanation>> {
-    own.shifted = case.by_index(own.span)?;
-    case.by_place(own.span, own.shifted.as_ref())
 }
 
 /// What a checksum proves of one record, which may also be another's beginning or end. What happened, the file shows.
@@ -187,7 +181,7 @@ fn torn(case: &mut Case<'_>, own: &mut Suspect<'_>) -> Result<Option<Explanation
     }
     let span = own.span;
     let excerpt = own.excerpt(&**case.source)?;
-    let found = shift::torn(case.format, excerpt, span);
+    let found = shift::torn(case.format, case.source.len(), excerpt, span);
     // Of a file that grows, its index may not know the last ones.
     let stated = case.stated.filter(|_| !case.format.is_appended_to());
     let all = stated.and_then(|stated| stated.records);
@@ -244,7 +238,7 @@ fn cut_out(case: &mut Case<'_>, own: &mut Suspect<'_>) -> Result<Option<Explanat
 /// A unit that is not as long as it states.
 fn missing(case: &mut Case<'_>, own: &mut Suspect<'_>) -> Result<Option<Explanation>> {
     match &mut case.candidates {
-        Some(candidates) if candidates.reads_alone() && !own.is_last => {
+        Some(candidates) if case.format.is_appended_to() && !own.is_last => {
             shift::missing(&mut **candidates, own.span)
         }
         _ => Ok(None),
@@ -252,10 +246,9 @@ fn missing(case: &mut Case<'_>, own: &mut Suspect<'_>) -> Result<Option<Explanat
 }
 
 impl Case<'_> {
-    /// Whether any section of the file can be read as a file.
+    /// Whether any section of the file can be read as a file: what is appended to consists of records alone.
     fn reads_alone(&self) -> bool {
-        let mut all = self.candidates.iter();
-        all.any(|own| own.reads_alone())
+        self.candidates.is_some() && self.format.is_appended_to()
     }
 
     /// A diagnosis by sectors that the file has twice.
@@ -274,20 +267,19 @@ impl Case<'_> {
     }
 
     /// A diagnosis by what may have happened at one place, if more records are verified with that undone.
-    fn by_place(
-        &mut self,
-        span: &Span,
-        shifted: Option<&Explanation>,
-    ) -> Result<Option<Explanation>> {
+    fn by_place(&mut self, own: &mut Suspect<'_>) -> Result<Option<Explanation>> {
+        let span = own.span;
+        own.shifted = self.by_index(span)?;
         if !is_left_of(&self.undone.left, span) {
             return Ok(None);
         }
         // Older records at the end of a file that is appended to may be another file's, or just older.
-        let is_written_whole = !self.format.is_appended_to();
-        if is_written_whole && let Some(found) = places::concatenated(self, span)? {
+        if !self.format.is_appended_to()
+            && let Some(found) = places::concatenated(self, span)?
+        {
             return Ok(Some(found));
         }
-        let mut proposals = places::added(&**self.source, span, is_written_whole)?;
+        let mut proposals = places::added(self, span)?;
         // What is there twice, too much or missing moves all that follows, of which the longest range is not always the first.
         let front = self.stated.map_or(0, |stated| stated.front);
         let mut all = self.report.summary.damage.iter();
@@ -295,12 +287,12 @@ impl Case<'_> {
             let is_of_data = own.start >= front && !self.is_by_index(own);
             is_of_data && is_left_of(&self.undone.left, own)
         });
-        if let Some(first) = first.filter(|own| *own != span) {
-            proposals.extend(places::repeated(&**self.source, first, &mut self.compared)?);
-            proposals.extend(self.by_index(first)?);
+        if let Some(first) = first.filter(|own| *own != span).copied() {
+            proposals.extend(places::repeated(self, &first)?);
+            proposals.extend(self.by_index(&first)?);
         }
-        proposals.extend(places::repeated(&**self.source, span, &mut self.compared)?);
-        proposals.extend(shifted.cloned());
+        proposals.extend(places::repeated(self, span)?);
+        proposals.extend(own.shifted.clone());
         if let Some(found) = self.best(proposals)? {
             return Ok(Some(found));
         }
@@ -325,7 +317,7 @@ impl Case<'_> {
         }
         match self.best(proposals)? {
             Some(found) if found.reason == Reason::ForeignSector => {
-                places::with_origin(&**self.source, found, &mut self.compared).map(Some)
+                places::with_origin(self, found).map(Some)
             }
             found => Ok(found),
         }
@@ -410,8 +402,6 @@ impl Case<'_> {
             "the file has no checksums that could prove what the bytes were"
         } else if self.budget.is_spent() {
             "the damage is so dense that the search for its cause was ended"
-        } else if span.cause == Some(Cause::SearchLimit) {
-            "later damage was not diagnosed"
         } else if !untried.is_empty() {
             "nothing that was tried explains it"
         } else {

@@ -139,15 +139,9 @@ pub fn diagnose(
     // What happened to an index, or at the end, explains damage elsewhere. Else the longest range tells most.
     let mut order: Vec<_> = spans.into_iter().zip(around).collect();
     order.sort_by_key(|(span, _)| {
-        let is_front = span.start < front;
-        let rank = match (case.is_by_index(span), is_front) {
-            (false, true) => 0,
-            (false, false) => 1,
-            (true, true) => 2,
-            (true, false) => 3,
-        };
-        let is_old = span.cause == Some(Cause::OutOfOrder);
-        (rank, !is_old, Reverse(span.len()), span.start)
+        let is_new = span.cause != Some(Cause::OutOfOrder);
+        let place = (case.is_by_index(span), span.start >= front);
+        (place, is_new, Reverse(span.len()), span.start)
     });
     let mut found: Vec<Diagnosis> = Vec::with_capacity(order.len());
     for (span, (before, after)) in order {
@@ -223,7 +217,7 @@ impl Case<'_> {
                 "no checksum in the file matches, and the structure is sound to its end",
             )));
         }
-        if let Some(found) = content::other_dialect(self.source, self.options, self.format)? {
+        if let Some(found) = content::other_dialect(self)? {
             return Ok(Some(found));
         }
         if let Some(found) = whole::transformed(self)? {
@@ -232,7 +226,7 @@ impl Case<'_> {
         if self.report.summary.records > 0 {
             return Ok(None);
         }
-        content::other_file(self.source, self.options, self.format)
+        content::other_file(self)
     }
 
     /// Diagnoses one range: by the first hypothesis that explains it. `is_last`: no sound record follows. `found` are those that

@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Case;
-use super::budget::Budget;
 use super::reason::Explanation;
 use super::sectors::{LARGE, SECTORS, floor, same_as};
 use crate::engine::candidate::read_piece;
@@ -31,18 +30,15 @@ pub(super) const NEAR_BYTES: u64 = 4096;
 
 /// Blocks of whole sectors that are in the file a second time right after the first, within the range: a part of an upload
 /// or copy that was sent twice. All later bytes are that much further on.
-pub(super) fn repeated(
-    source: &dyn Source,
-    span: &Span,
-    budget: &mut Budget,
-) -> Result<Vec<Explanation>> {
+pub(super) fn repeated(case: &mut Case<'_>, span: &Span) -> Result<Vec<Explanation>> {
+    let source = &**case.source;
     let [_, sector] = SECTORS;
     let end = span.end.min(span.start.saturating_add(MAX_SEARCHED));
     let first = span.start.next_multiple_of(sector);
     let start = first.saturating_sub(MAX_BLOCK);
     let mut bytes = Vec::new();
     let read = start..end.saturating_add(MAX_BLOCK).min(source.len());
-    if span.len() < sector || !budget.afford(read.end.saturating_sub(read.start)) {
+    if span.len() < sector || !case.compared.afford(read.end.saturating_sub(read.start)) {
         return Ok(Vec::new());
     }
     read_piece(source, &read, &mut bytes)?;
@@ -177,11 +173,8 @@ fn format_of(
 }
 
 /// Bytes that programs put before or after a file's own: a byte order mark, the header of a response, a line end.
-pub(super) fn added(
-    source: &dyn Source,
-    span: &Span,
-    is_written_whole: bool,
-) -> Result<Vec<Explanation>> {
+pub(super) fn added(case: &Case<'_>, span: &Span) -> Result<Vec<Explanation>> {
+    let source = &**case.source;
     let len = source.len();
     let mut head = Vec::new();
     let mut found = Vec::new();
@@ -203,7 +196,7 @@ pub(super) fn added(
         }
     }
     // In a file that is appended to they may begin a record.
-    if is_written_whole && span.end == len && span.len() <= 2 {
+    if !case.format.is_appended_to() && span.end == len && span.len() <= 2 {
         let mut end = Vec::new();
         read_piece(source, &(span.start..len), &mut end)?;
         if end.iter().all(|byte| matches!(byte, b'\r' | b'\n')) {
@@ -220,15 +213,15 @@ pub(super) fn added(
 }
 
 /// Where else a sector that was written over comes from, for what is said of it.
-pub(super) fn with_origin(
-    source: &dyn Source,
-    explanation: Explanation,
-    budget: &mut Budget,
-) -> Result<Explanation> {
+pub(super) fn with_origin(case: &mut Case<'_>, explanation: Explanation) -> Result<Explanation> {
     let Some(place) = explanation.place.clone() else {
         return Ok(explanation);
     };
-    let found = same_as(source, std::slice::from_ref(&place), budget)?;
+    let found = same_as(
+        &**case.source,
+        std::slice::from_ref(&place),
+        &mut case.compared,
+    )?;
     Ok(match found {
         Some((_, other)) => Explanation {
             reason: Reason::DuplicatedSector,

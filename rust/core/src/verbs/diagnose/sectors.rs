@@ -51,11 +51,7 @@ pub(super) fn ends(source: &dyn Source, span: &Span) -> Result<[Excerpt; 2]> {
         let start = floor(at.min(file_len), page);
         let mut bytes = Vec::new();
         read_piece(source, &(start..file_len.min(start + 2 * page)), &mut bytes)?;
-        Ok::<_, Error>(Excerpt {
-            start,
-            bytes,
-            file_len,
-        })
+        Ok::<_, Error>(Excerpt { start, bytes })
     };
     let last = span.end.saturating_sub(page).max(span.start);
     Ok([sectors(span.start)?, sectors(last)?])
@@ -173,28 +169,18 @@ fn size_of(run: &Range<u64>) -> u64 {
 /// The runs of one byte value that touch the range and are at least a sector long, in file order, including their bytes
 /// outside the range.
 fn runs(excerpt: &Excerpt, span: &Span, byte: u8) -> Vec<Range<u64>> {
-    let (mut found, mut start) = (Vec::new(), None::<u64>);
-    let from = span.start.saturating_sub(4096).max(excerpt.start);
-    let to = excerpt.end();
-    let bytes = excerpt.get(from..to);
-    let mut close = |start: Option<u64>, end: u64| {
-        if let Some(start) = start
-            && end - start >= 512
-            && start < span.end
-            && span.start < end
-        {
-            found.push(start..end);
-        }
-    };
-    for (at, own) in (from..).zip(bytes) {
-        if *own == byte {
-            start.get_or_insert(at);
-        } else {
-            close(start.take(), at);
-        }
-    }
-    close(start, to);
-    found
+    let mut at = span.start.saturating_sub(4096).max(excerpt.start);
+    let bytes = excerpt.get(at..excerpt.end());
+    let all = bytes.chunk_by(|own, next| own == next).map(|run| {
+        let start = at;
+        at += run.len() as u64;
+        (run.first(), start..at)
+    });
+    let is_long = |own: &Range<u64>| own.end - own.start >= 512;
+    let touches = |own: &Range<u64>| own.start < span.end && span.start < own.end;
+    all.filter(|(own, run)| *own == Some(&byte) && is_long(run) && touches(run))
+        .map(|(_, run)| run)
+        .collect()
 }
 
 /// Where a run of one byte value ends that goes on at `at`, as far as that is looked at.
@@ -359,11 +345,9 @@ pub(super) fn moved<'a>(
     budget.begin();
     let mut all = Vec::new();
     'size: for size in SECTORS {
-        let mut target = floor(start, size);
-        while target < end {
+        for target in (floor(start, size)..end).step_by(saturating_usize(size)) {
             let own = target.max(start)..(target + size).min(end);
             if own.end - own.start < MIN_KEPT_BYTES {
-                target += size;
                 continue;
             }
             let others = places.clone().flat_map(|excerpt| {
@@ -405,7 +389,6 @@ pub(super) fn moved<'a>(
                     continue 'size;
                 }
             }
-            target += size;
         }
     }
     Ok(all)

@@ -199,9 +199,10 @@ pub(super) fn misplaced(
             false => (Reason::MissingBytes, "missing"),
         };
         let (extra, short) = (at.saturating_sub(offset), offset.saturating_sub(at));
+        let are = if extra + short == 1 { "is" } else { "are" };
         let evidence = format!(
-            "the {what} that was expected at {offset} is at {at}: {} {words} before it",
-            bytes_are(extra + short)
+            "the {what} that was expected at {offset} is at {at}: {} {are} {words} before it",
+            bytes_of(extra + short)
         );
         // A checksum proves where the unit is, but not that the index is correct.
         let explanation = Explanation::new(reason, Certainty::Likely, evidence);
@@ -214,14 +215,6 @@ pub(super) fn misplaced(
         }));
     }
     Ok(None)
-}
-
-/// `1 byte is`, `2 bytes are`.
-fn bytes_are(count: u64) -> String {
-    match count {
-        1 => "1 byte is".to_owned(),
-        count => format!("{count} bytes are"),
-    }
 }
 
 /// `1 byte`, `2 bytes`.
@@ -349,8 +342,7 @@ pub(super) fn known_by_index(len: u64, stated: Stated, records: u64) -> Explanat
 }
 
 /// Explains a file that ends too early, within a unit: an unfinished write, or a truncated copy.
-pub(super) fn torn(format: &Format, excerpt: &Excerpt, span: &Span) -> Explanation {
-    let len = excerpt.file_len;
+pub(super) fn torn(format: &Format, len: u64, excerpt: &Excerpt, span: &Span) -> Explanation {
     // A few zeros may be the unit's own.
     if len - span.end.min(len) > sectors::CHANCE_BYTES {
         return followed_by_zeros(excerpt, span);

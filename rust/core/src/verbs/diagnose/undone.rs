@@ -53,6 +53,7 @@ impl Case<'_> {
     /// sound. It is undone from now on.
     pub(super) fn best(&mut self, proposed: Vec<Explanation>) -> Result<Option<Explanation>> {
         let mut best: Option<(Explanation, Undone)> = None;
+        let mut most = (self.undone.records, false);
         for mut explanation in proposed {
             self.options.poll()?;
             // What is explained otherwise in the same place gives way, if this is worth more.
@@ -72,12 +73,7 @@ impl Case<'_> {
             let is_lost = |(_, fill): &Change| matches!(fill, Fill::Zeros(1..));
             let is_sound = report.is_sound() && !changes.iter().any(is_lost);
             let worth = (report.summary.records, is_sound);
-            let most = (self.undone.records, false);
-            if worth
-                <= best
-                    .as_ref()
-                    .map_or(most, |(_, undone)| (undone.records, undone.is_sound))
-            {
+            if worth <= most {
                 continue;
             }
             let left = report.summary.damage.iter();
@@ -105,6 +101,7 @@ impl Case<'_> {
                 explanation.certainty = Some(Certainty::Proven);
             }
             best = Some((explanation, undone));
+            most = worth;
         }
         Ok(best.map(|(explanation, undone)| {
             self.undone = undone;
