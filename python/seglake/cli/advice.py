@@ -15,7 +15,7 @@ from seglake._values import instant_us, is_uri
 
 from .options import typed_key
 from .render import count, exact_size, printable
-from .vocabulary import REASONS, Reason, meaning, title
+from .vocabulary import REASONS, Reason, meaning
 
 if TYPE_CHECKING:
     from seglake import Report
@@ -359,7 +359,7 @@ def _merged(causes: Sequence[Diagnosis]) -> Diagnosis:
 
 def titled(own: Diagnosis) -> str:
     """A reason in a few words, and how certain it is."""
-    return title(own.reason) + (f" ({own.certainty})" if own.certainty is not None else "")
+    return REASONS[own.reason].title + (f" ({own.certainty})" if own.certainty is not None else "")
 
 
 def kept(report: Report) -> str | None:

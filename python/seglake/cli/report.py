@@ -14,7 +14,7 @@ from seglake._values import is_uri
 
 from .advice import Advice, Block, advise, blocks, filled, in_turn, kept, misread, new_name, outcome, shell_word
 from .render import count, exact_size, printable, size
-from .vocabulary import KEY_NEXT, REASONS, meaning, title
+from .vocabulary import KEY_NEXT, REASONS, meaning
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -122,7 +122,7 @@ def _is_one_burst(last: Span, next: Span) -> bool:
 def _others(diagnoses: list[Diagnosis]) -> Text:
     from rich.text import Text
 
-    counted = Counter(title(own.reason) for own in diagnoses)
+    counted = Counter(REASONS[own.reason].title for own in diagnoses)
     reasons = ", ".join(f"{number:,} {reason}" for reason, number in counted.most_common())
     return Text(f"... and {count(len(diagnoses), 'more range')} explained by --json: {reasons}")
 

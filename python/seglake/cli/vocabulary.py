@@ -664,11 +664,6 @@ REASONS: Final[dict[str, Reason]] = {
 
 
 def meaning(cause: str) -> str:
-    """A cause of the ledger in words."""
-    word = CAUSES.get(cause)
+    """A cause of the ledger, or the kind of a range, in words."""
+    word = CAUSES.get(cause) or KINDS.get(cause)
     return "damaged" if word is None else word.meaning
-
-
-def title(reason: str) -> str:
-    """A reason in a few words."""
-    return REASONS[reason].title

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..advice import Advice, shell_word, titled
 from ..render import count, exact_size
+from ..vocabulary import meaning
 from .content import Alike
 from .fields import Parsed
 from .gather import DAMAGED, MOST_RANGES, Damage, Near, Seen
 from .hexdump import dump
 from .markup import Html, data, data_bytes, element, join
 from .minimap import Map, boundary, figure
-from .parts import cell, command, facts, meaning, number, table, time
+from .parts import cell, command, facts, number, table, time
 from .states import within, worst
 
 if TYPE_CHECKING:

@@ -252,10 +252,6 @@ def leading_to(format: str, read_at: ReadAt, start: int, nbytes: int) -> list[Pa
     return []
 
 
-def _active(cursor: _Cursor) -> None:
-    cursor.layout("active.message")
-
-
 def _sealed(cursor: _Cursor) -> None:
     # Where the first message begins, which is where the index ends.
     first = int.from_bytes(cursor.read_at(16, 8), "big")
@@ -299,15 +295,11 @@ def _oplog(cursor: _Cursor) -> None:
     cursor.add("node", min(end, cursor.end), "", "read", "as the dialect lays it out")
 
 
-def _tfrecord(cursor: _Cursor) -> None:
-    cursor.layout("tfrecord.record")
-
-
 _UNITS: Final[dict[str, Callable[[_Cursor], None]]] = {
-    "active": _active,
+    "active": lambda cursor: cursor.layout("active.message"),
     "sealed": _sealed,
     "tenant": _tenant,
     "chunked": _chunked,
     "oplog": _oplog,
-    "tfrecord": _tfrecord,
+    "tfrecord": lambda cursor: cursor.layout("tfrecord.record"),
 }

@@ -19,12 +19,12 @@ from seglake._values import instant_us
 from ..advice import Advice, advise, in_turn, kept, misread
 from ..render import count, exact_size, size
 from ..report import damage_in_short, verdict_of
-from ..vocabulary import TERMS
+from ..vocabulary import TERMS, meaning
 from .damage import advised, candidate, entry, next_step, script_data, summary
 from .gather import MOST_SHOWN_BYTES, Budget, Damage, Seen
 from .markup import Html, data, element, join, script_json
 from .minimap import Map, figure, patterns
-from .parts import cell, facts, meaning, number, table
+from .parts import cell, facts, number, table
 from .states import STATES, runs_of, worst
 
 if TYPE_CHECKING:

@@ -6,25 +6,22 @@ from collections.abc import Iterable, Sequence
 
 from seglake._values import instant_us
 
-from ..vocabulary import CAUSES, KINDS
 from .markup import Html, element, join
 
-__all__ = ["Cell", "cell", "command", "facts", "meaning", "number", "scrolled", "table", "time"]
-
-Cell = Html
+__all__ = ["cell", "command", "facts", "number", "scrolled", "table", "time"]
 
 
-def cell(*content: str | None, **attributes: object) -> Cell:
+def cell(*content: str | None, **attributes: object) -> Html:
     """A cell of a table."""
     return element("td", *content, **attributes)
 
 
-def number(own: int | None) -> Cell:
+def number(own: int | None) -> Html:
     """A cell with a number; empty for None."""
     return cell("" if own is None else f"{own:,}", class_="number")
 
 
-def time(timestamp_us: int | None) -> Cell:
+def time(timestamp_us: int | None) -> Html:
     """A cell with an instant; empty for None."""
     return cell("" if timestamp_us is None else instant_us(timestamp_us))
 
@@ -50,9 +47,3 @@ def facts(rows: Iterable[tuple[str, str | None]]) -> Html:
 def command(text: str) -> Html:
     """A command on lines of its own, which the page's script gives a button."""
     return element("pre", element("code", text), class_="command")
-
-
-def meaning(word: str) -> str:
-    """What the kind or the cause of a range means, in a few words."""
-    known = KINDS.get(word) or CAUSES.get(word)
-    return "" if known is None else known.meaning
