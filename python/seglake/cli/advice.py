@@ -310,7 +310,8 @@ class Block(NamedTuple):
 def blocks(diagnoses: Sequence[Diagnosis]) -> list[Block]:
     """What people are shown of damage: a range that follows from a cause is in the block of that.
 
-    What can be undone comes first: what is left then shows in the file that the command makes.
+    What only a sidecar has comes first, then what else can be undone: what is left shows in the file that the command
+    makes.
     """
     causes = [own for own in diagnoses if own.reason != "consequence"]
     if not causes:
@@ -332,7 +333,7 @@ def _turn(own: Diagnosis) -> int:
 
 
 def in_turn(said: Sequence[Advice]) -> list[Advice]:
-    """Of what is said of several causes only the first command that makes a file: the next one is of that file."""
+    """What is said of several causes, of which one keeps its command that makes a file: the others are left in it."""
     making = [place for place, own in enumerate(said) if own.command is not None and _MAKES.search(own.command)]
     return [own if place not in making[1:] else _after(said[making[0]], own) for place, own in enumerate(said)]
 

@@ -169,11 +169,11 @@ impl Candidate {
     }
 }
 
-/// A unit that is not at the offset that the file states for it.
+/// A unit that is not where it belongs.
 pub(crate) struct Misplaced {
     /// A name for people.
     pub(crate) what: &'static str,
-    /// The offset that the file states.
+    /// Where it belongs: by an index or table of contents, or by the alignment of units.
     pub(crate) offset: u64,
     /// Tries whether the unit is at another offset.
     pub(crate) check: Box<dyn FnMut(u64) -> Result<Trial>>,
@@ -189,7 +189,7 @@ pub(crate) trait Candidates {
     fn candidates(&mut self, span: &Span) -> Result<Vec<Candidate>>;
 
     /// The first few units that an index or table of contents places in the range, or that damaged entries in the range
-    /// point at.
+    /// point at; or the first unit from the range on that is where none may begin.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io).

@@ -1,5 +1,5 @@
-//! What may have happened to one damaged range: hypotheses in the order in which they are tried. First what checksums prove, then
-//! what is known of the ranges around it, then the look of its bytes, then its kind.
+//! What may have happened to one damaged range: hypotheses in the order in which they are tried. First what its cause and the file's
+//! length say and what checksums prove, then what is known of the ranges around it, then the look of its bytes, then its kind.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::verbs::diagnosis::{Certainty, Diagnosis, Missing, Reason};
 const MAX_NEAR: usize = 4;
 
 /// A damaged range whose cause is looked for.
-pub(super) struct Suspect<'a> {
+pub(super) struct Damaged<'a> {
     span: &'a Span,
     /// No sound record follows.
     is_last: bool,
@@ -29,7 +29,7 @@ pub(super) struct Suspect<'a> {
     excerpt: Option<Excerpt>,
 }
 
-impl<'a> Suspect<'a> {
+impl<'a> Damaged<'a> {
     pub(super) const fn new(span: &'a Span, is_last: bool, found: &'a mut [Diagnosis]) -> Self {
         Self {
             span,
@@ -51,7 +51,7 @@ impl<'a> Suspect<'a> {
 }
 
 /// Explains a range as one thing that may have happened to it. `None` if that explains nothing.
-type Hypothesis = fn(&mut Case<'_>, &mut Suspect<'_>) -> Result<Option<Explanation>>;
+type Hypothesis = fn(&mut Case<'_>, &mut Damaged<'_>) -> Result<Option<Explanation>>;
 
 pub(super) const HYPOTHESES: &[Hypothesis] = &[
     |case, own| Ok(reason::of_cause(own.span, case.candidates.is_some())),
@@ -86,7 +86,7 @@ pub(super) const HYPOTHESES: &[Hypothesis] = &[
 ];
 
 /// A write that was cut short and made again.
-fn retried(case: &mut Case<'_>, own: &mut Suspect<'_>) -> Result<Option<Explanation>> {
+fn retried(case: &mut Case<'_>, own: &mut Damaged<'_>) -> Result<Option<Explanation>> {
     if !case.format.is_appended_to() || own.is_last {
         return Ok(None);
     }
@@ -98,7 +98,7 @@ fn retried(case: &mut Case<'_>, own: &mut Suspect<'_>) -> Result<Option<Explanat
 }
 
 /// What a checksum proves of one record, which may also be another's beginning or end. What happened, the file shows.
-fn proven(case: &mut Case<'_>, own: &mut Suspect<'_>) -> Result<Option<Explanation>> {
+fn proven(case: &mut Case<'_>, own: &mut Damaged<'_>) -> Result<Option<Explanation>> {
     let proven = case.by_proof(own.span)?;
     let Some(found) = proven.first().cloned() else {
         return Ok(None);
@@ -113,7 +113,7 @@ fn proven(case: &mut Case<'_>, own: &mut Suspect<'_>) -> Result<Option<Explanati
 }
 
 /// A file that ends before what its index has.
-fn cut_off(case: &mut Case<'_>, own: &mut Suspect<'_>) -> Result<Option<Explanation>> {
+fn cut_off(case: &mut Case<'_>, own: &mut Damaged<'_>) -> Result<Option<Explanation>> {
     let len = case.source.len();
     let beyond = case.stated.filter(|own| own.end > len);
     let stated = beyond.filter(|_| case.is_cut_off(own.span));
@@ -122,7 +122,7 @@ fn cut_off(case: &mut Case<'_>, own: &mut Suspect<'_>) -> Result<Option<Explanat
 }
 
 /// A file that is shorter than its sidecar covers.
-fn restored_shorter(case: &mut Case<'_>, own: &mut Suspect<'_>) -> Result<Option<Explanation>> {
+fn restored_shorter(case: &mut Case<'_>, own: &mut Damaged<'_>) -> Result<Option<Explanation>> {
     let last = case.adjacent(own.span).last();
     let last = last.filter(|_| case.stored < case.source.len());
     let by = "its parity sidecar covers it";
@@ -130,7 +130,7 @@ fn restored_shorter(case: &mut Case<'_>, own: &mut Suspect<'_>) -> Result<Option
 }
 
 /// Zeros to the end of a file in place of what was written.
-fn zeroed_tail(case: &mut Case<'_>, own: &mut Suspect<'_>) -> Result<Option<Explanation>> {
+fn zeroed_tail(case: &mut Case<'_>, own: &mut Damaged<'_>) -> Result<Option<Explanation>> {
     // Before a log's mark all was on the disk.
     let bound = case.source.bound();
     let is_promised = bound.is_some_and(|bound| case.data_end < bound.offset);
@@ -145,7 +145,7 @@ fn zeroed_tail(case: &mut Case<'_>, own: &mut Suspect<'_>) -> Result<Option<Expl
 }
 
 /// Records that are whole within the range: older ones, others, or the same once more.
-fn verified(case: &mut Case<'_>, own: &mut Suspect<'_>) -> Result<Option<Explanation>> {
+fn verified(case: &mut Case<'_>, own: &mut Damaged<'_>) -> Result<Option<Explanation>> {
     if !case.reads_alone() {
         return Ok(None);
     }
@@ -167,7 +167,7 @@ fn verified(case: &mut Case<'_>, own: &mut Suspect<'_>) -> Result<Option<Explana
 
 /// A torn tail by where the file ends, if that is within a unit. Of a file that is appended to only what its writer would remove is an
 /// interrupted write.
-fn torn(case: &mut Case<'_>, own: &mut Suspect<'_>) -> Result<Option<Explanation>> {
+fn torn(case: &mut Case<'_>, own: &mut Damaged<'_>) -> Result<Option<Explanation>> {
     let mut all = case.report.summary.damage.iter();
     let is_last_damage = all.all(|other| other.start <= own.span.start);
     if own.span.kind != Kind::TornTail || !is_last_damage {
@@ -197,7 +197,7 @@ fn torn(case: &mut Case<'_>, own: &mut Suspect<'_>) -> Result<Option<Explanation
 }
 
 /// A sector of unknown bytes.
-fn foreign(case: &mut Case<'_>, own: &mut Suspect<'_>) -> Result<Option<Explanation>> {
+fn foreign(case: &mut Case<'_>, own: &mut Damaged<'_>) -> Result<Option<Explanation>> {
     if case.report.summary.records == 0 {
         return Ok(None);
     }
@@ -205,7 +205,7 @@ fn foreign(case: &mut Case<'_>, own: &mut Suspect<'_>) -> Result<Option<Explanat
 }
 
 /// A unit of which bytes at its beginning are missing: with others put in, its lengths lead to the next sound one.
-fn cut_out(case: &mut Case<'_>, own: &mut Suspect<'_>) -> Result<Option<Explanation>> {
+fn cut_out(case: &mut Case<'_>, own: &mut Damaged<'_>) -> Result<Option<Explanation>> {
     let span = own.span;
     let work = span.len().saturating_mul(shift::MAX_CUT_OUT);
     // Where nothing follows, no length says that bytes are missing.
@@ -236,7 +236,7 @@ fn cut_out(case: &mut Case<'_>, own: &mut Suspect<'_>) -> Result<Option<Explanat
 }
 
 /// A unit that is not as long as it states.
-fn missing(case: &mut Case<'_>, own: &mut Suspect<'_>) -> Result<Option<Explanation>> {
+fn missing(case: &mut Case<'_>, own: &mut Damaged<'_>) -> Result<Option<Explanation>> {
     match &mut case.candidates {
         Some(candidates) if case.format.is_appended_to() && !own.is_last => {
             shift::missing(&mut **candidates, own.span)
@@ -267,7 +267,7 @@ impl Case<'_> {
     }
 
     /// A diagnosis by what may have happened at one place, if more records are verified with that undone.
-    fn by_place(&mut self, own: &mut Suspect<'_>) -> Result<Option<Explanation>> {
+    fn by_place(&mut self, own: &mut Damaged<'_>) -> Result<Option<Explanation>> {
         let span = own.span;
         own.shifted = self.by_index(span)?;
         if !is_left_of(&self.undone.left, span) {

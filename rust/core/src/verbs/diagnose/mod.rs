@@ -34,7 +34,7 @@ use crate::source::{Source, data_end};
 use crate::walk::Options;
 use budget::Budget;
 use excerpt::Excerpt;
-use hypotheses::{HYPOTHESES, Suspect};
+use hypotheses::{Damaged, HYPOTHESES};
 use reason::Explanation;
 use undone::{Undone, confirm};
 
@@ -237,9 +237,9 @@ impl Case<'_> {
         is_last: bool,
         found: &mut [Diagnosis],
     ) -> Result<Explanation> {
-        let mut suspect = Suspect::new(span, is_last, found);
+        let mut range = Damaged::new(span, is_last, found);
         for hypothesis in HYPOTHESES {
-            if let Some(found) = hypothesis(self, &mut suspect)? {
+            if let Some(found) = hypothesis(self, &mut range)? {
                 return Ok(found);
             }
         }
