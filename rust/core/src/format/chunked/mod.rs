@@ -26,10 +26,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! From the bottom up: `layout` (bytes to fields), `judge` (the rules), `hop` (headers alone), `records` and
-//! `payload` (content, decoded and counted), `emitting` (emits the records of a verified chunk), `resync` (where
-//! damage ends), `part` (planning), `state`, `walk`, `last` (where a growth ends) and `start`. Then `index`,
-//! `lookup`, `candidates`, and `writer`, for which `index` repairs an index to append to.
+//! From the bottom up: `layout` (bytes to fields), `judge` (the rules), `hop` (headers alone, and parts), `payload`
+//! (content and records), `resync` (where damage ends), `walk` and `start`. Then `index`, `lookup`, `candidates`,
+//! and `writer`, for which `index` repairs an index to append to.
 
 use judge::{Fault, Head};
 use layout::{ALIGNMENT, HEADER_BYTES};
@@ -54,19 +53,14 @@ pub use layout::{ITEM_BYTES, Item};
 pub use writer::Writer;
 
 mod candidates;
-mod emitting;
 mod hop;
 mod index;
 mod judge;
-mod last;
 mod layout;
 mod lookup;
-mod part;
 mod payload;
-mod records;
 mod resync;
 mod start;
-mod state;
 mod walk;
 mod writer;
 
@@ -145,7 +139,7 @@ pub static FORMAT: Format = Format {
     walk: |source, options, opening| {
         Ok(Box::new(walk::ChunkedWalk::open(source, options, opening)?))
     },
-    split: Some(part::split),
+    split: Some(hop::split),
     index: Some(&INDEX_FILE),
     lookup: |source, options| Ok(Box::new(lookup::ChunkedLookup::new(source, options))),
     create: |path, options| Ok(Box::new(Writer::open(path, options)?)),

@@ -1,15 +1,20 @@
-//! A chunk's payload, decoded from the source piece by piece. It is used only after all of it is verified.
+//! A chunk's payload: decoded from the source piece by piece, and used only after all of it is verified. Its records,
+//! counted as they come, and as rows.
+
+use std::ops::Range;
 
 use super::LIMIT_BYTES;
 use super::judge::{BadPayload, Payload};
-use super::layout::{HEADER_BYTES, Header};
-use super::records::Count;
+use super::layout::{HEADER_BYTES, Header, RECORD_HEADER_BYTES, decode_record};
 use crate::bug::OrBug;
 use crate::compress::{BadFrame, Decoder, FrameHead, MAX_HEAD_BYTES};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
-use crate::saturating::saturating_usize;
+use crate::private::Sealed;
+use crate::record::{ColumnBuffer, Rows, Scalar, Value};
+use crate::saturating::{saturating_bound, saturating_usize};
+use crate::spec::Filter;
 use crate::walk::stream::Input;
 
 /// The content of the chunk that was verified last, and what it is decoded with.
@@ -195,4 +200,253 @@ pub(super) fn check(
         }
     }
     Ok(count.at_end())
+}
+
+/// Stores a body's length, if it is among the first.
+fn push_length(lengths: &mut Vec<u32>, len: u32) {
+    if lengths.len() < LIMITS.kept_lengths {
+        lengths.push(len);
+    }
+}
+
+/// Counts the records of a content that comes in pieces, however it was cut.
+#[derive(Debug)]
+struct Count {
+    stated: u32,
+    begun: u32,
+    header: [u8; RECORD_HEADER_BYTES],
+    header_len: usize,
+    body_left: u64,
+}
+
+impl Count {
+    /// Creates a counter for a chunk that states this many records.
+    const fn new(stated: u32) -> Self {
+        Self {
+            stated,
+            begun: 0,
+            header: [0; RECORD_HEADER_BYTES],
+            header_len: 0,
+            body_left: 0,
+        }
+    }
+
+    /// Takes the next piece. Returns false as soon as there are bytes after the last stated record. Appends the
+    /// body lengths of the first records to `lengths`.
+    fn take(&mut self, mut bytes: &[u8], lengths: &mut Vec<u32>) -> bool {
+        loop {
+            let skip = saturating_usize(self.body_left).min(bytes.len());
+            self.body_left -= skip as u64;
+            bytes = bytes.split_at(skip).1;
+            if bytes.is_empty() {
+                return true;
+            }
+            if self.header_len == 0 {
+                bytes = self.take_whole(bytes, lengths);
+                if self.body_left > 0 || bytes.is_empty() {
+                    continue;
+                }
+                if self.begun == self.stated {
+                    return false;
+                }
+                self.begun += 1;
+            }
+            // A header in two or more pieces.
+            let missing = self.header.get_mut(self.header_len..);
+            let missing = missing.or_bug_default("a header that is not whole");
+            let take = missing.len().min(bytes.len());
+            for (to, from) in missing.iter_mut().zip(bytes) {
+                *to = *from;
+            }
+            bytes = bytes.split_at(take).1;
+            self.header_len += take;
+            if self.header_len == RECORD_HEADER_BYTES {
+                self.header_len = 0;
+                let (_, len) = decode_record(&self.header);
+                push_length(lengths, len);
+                self.body_left = len.into();
+            }
+        }
+    }
+
+    /// Takes the stated records whose headers are whole. Returns the bytes after the last body, empty if that one
+    /// is truncated.
+    fn take_whole<'a>(&mut self, mut bytes: &'a [u8], lengths: &mut Vec<u32>) -> &'a [u8] {
+        while self.begun < self.stated
+            && let Some((header, bodies)) = bytes.split_first_chunk()
+        {
+            let (_, len) = decode_record(header);
+            self.begun += 1;
+            push_length(lengths, len);
+            match usize::try_from(len).ok().and_then(|len| bodies.get(len..)) {
+                Some(rest) => bytes = rest,
+                None => {
+                    self.body_left = u64::from(len) - bodies.len() as u64;
+                    return &[];
+                }
+            }
+        }
+        bytes
+    }
+
+    /// Whether a content that ends here has exactly the stated records.
+    const fn at_end(&self) -> Payload<()> {
+        if self.header_len > 0 || self.body_left > 0 {
+            return Err(BadPayload::CutRecord(self.begun));
+        }
+        if self.begun < self.stated {
+            return Err(BadPayload::FewerRecords(self.begun));
+        }
+        Ok(())
+    }
+}
+
+/// The conditions of a [`Filter`] that a chunk can decide.
+#[derive(Clone, Debug)]
+pub(super) struct Bounds {
+    /// Message offsets.
+    pub(super) offsets: Range<u64>,
+    /// The least and the greatest time, in microseconds.
+    times: (i64, i64),
+}
+
+impl Bounds {
+    pub(super) fn of(filter: &Filter) -> Self {
+        let number = |bound: Option<Scalar>| match bound {
+            Some(Scalar::Integer(number)) => Some(number),
+            _ => None,
+        };
+        // Offsets are at least 0 and below 2^63.
+        let offset = |bound| number(bound).map(|offset| saturating_bound(offset.max(0)));
+        let since = number(filter.least("timestamp"));
+        let until = number(filter.end("timestamp"));
+        // A bound outside the range of times admits all records or none.
+        let (most, least) = (i128::from(i64::MAX), i128::from(i64::MIN));
+        let is_none =
+            since.is_some_and(|since| since > most) || until.is_some_and(|until| until <= least);
+        let mut times = (i64::MIN, i64::MAX);
+        if let Some(since) = since.and_then(|since| since.try_into().ok()) {
+            times.0 = since;
+        }
+        if let Some(last) = until.and_then(|until| i64::try_from(until.saturating_sub(1)).ok()) {
+            times.1 = last;
+        }
+        if is_none {
+            times = (i64::MAX, i64::MIN);
+        }
+        Self {
+            offsets: offset(filter.least("offset")).unwrap_or(0)
+                ..offset(filter.end("offset")).unwrap_or(u64::MAX),
+            times,
+        }
+    }
+
+    #[inline]
+    pub(super) fn contains(&self, offset: i64, timestamp: i64) -> bool {
+        let (first, last) = self.times;
+        self.offsets.contains(&offset.cast_unsigned()) && timestamp >= first && timestamp <= last
+    }
+
+    /// Whether any of these message offsets is in bounds.
+    pub(super) fn overlaps(&self, start: i64, end: u64) -> bool {
+        self.offsets.start < end && !self.is_past(start)
+    }
+
+    /// Whether this message offset and all greater ones are past the bounds.
+    pub(super) const fn is_past(&self, offset: i64) -> bool {
+        offset.cast_unsigned() >= self.offsets.end
+    }
+}
+
+/// A record of a good chunk, as a position in the buffered content.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ContentRecord {
+    pub(super) offset: i64,
+    pub(super) timestamp: i64,
+    pub(super) start: usize,
+    pub(super) len: usize,
+}
+
+/// Records of one chunk.
+pub(super) struct ChunkRows<'a> {
+    /// The bytes of the chunk in the file.
+    pub(super) chunk: &'a Range<u64>,
+    pub(super) content: &'a [u8],
+    pub(super) records: &'a [ContentRecord],
+}
+
+impl ChunkRows<'_> {
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "a row beyond the rows is the caller's mistake, as with any slice"
+    )]
+    fn record(&self, row: usize) -> &ContentRecord {
+        &self.records[row]
+    }
+
+    fn body(&self, record: &ContentRecord) -> &[u8] {
+        let body = self.content.get(record.start..record.start + record.len);
+        body.or_bug_default("a body within the content")
+    }
+}
+
+impl Sealed for ChunkRows<'_> {}
+
+impl Rows for ChunkRows<'_> {
+    fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    fn position(&self, _: usize) -> u64 {
+        self.chunk.start
+    }
+
+    fn end(&self, _: usize) -> u64 {
+        self.chunk.end
+    }
+
+    fn value(&self, row: usize) -> &[u8] {
+        self.body(self.record(row))
+    }
+
+    fn timestamp(&self, row: usize) -> Option<i64> {
+        Some(self.record(row).timestamp)
+    }
+
+    fn times(&self) -> Option<(i64, i64)> {
+        let first = self.records.first()?.timestamp;
+        // In pairs, which takes three comparisons instead of four, and two of these a turn.
+        let (fours, others) = self.records.as_chunks::<4>();
+        let times = fours.iter().fold((first, first), |times, four| {
+            let [a, b, c, d] = four.each_ref().map(|record| record.timestamp);
+            let (least, greatest) = (a.min(b).min(c.min(d)), a.max(b).max(c.max(d)));
+            (times.0.min(least), times.1.max(greatest))
+        });
+        let others = others.iter().map(|record| record.timestamp);
+        Some(others.fold(times, |(least, greatest), time| {
+            (least.min(time), greatest.max(time))
+        }))
+    }
+
+    fn field(&self, row: usize, column: usize) -> Value<'_> {
+        let record = self.record(row);
+        match column {
+            0 => Value::Int64(record.offset),
+            1 => Value::Timestamp(record.timestamp),
+            _ => Value::Binary(self.body(record)),
+        }
+    }
+
+    fn fill(&self, rows: Range<usize>, column: usize, buffer: &mut ColumnBuffer) {
+        let records = self
+            .records
+            .get(rows)
+            .or_bug_default("rows that there are")
+            .iter();
+        match column {
+            0 => buffer.extend_int64(records.map(|record| record.offset)),
+            1 => buffer.extend_int64(records.map(|record| record.timestamp)),
+            _ => buffer.extend_bytes(records.map(|record| self.body(record))),
+        }
+    }
 }

@@ -1,22 +1,26 @@
-//! The walk: header, payload, padding, header. Damage reaches as far as the rules say.
+//! The walk: header, payload, padding, header, and the records of each verified chunk, a bounded number at a time.
+//! Damage reaches as far as the rules say.
 
 use std::ops::Range;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::FORMAT;
-use super::emitting::Emitting;
-use super::hop::Gap;
+use super::hop::{ChunkRange, Gap};
 use super::judge::{self, Extent, Fault, Head, Judged, Payload, structure};
-use super::layout::{ALIGNMENT, HEADER_BYTES, Header, Item, align};
-use super::payload::{Content, check};
-use super::records::{Bounds, ChunkRows, ContentRecord};
-use super::state::{State, Until};
-use crate::error::Result;
+use super::layout::{
+    ALIGNMENT, HEADER_BYTES, Header, Item, RECORD_HEADER_BYTES, align, decode_record,
+};
+use super::payload::{Bounds, ChunkRows, Content, ContentRecord, check};
+use crate::bug::OrBug;
+use crate::error::{Error, Result};
 use crate::ledger::{Fate, Kind, is_refused};
+use crate::limits::LIMITS;
 use crate::record::Checked;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
-use crate::walk::stream::{End, Point, Stream, Unit};
+use crate::walk::stream::{End, Input, Point, Stream, Unit};
 use crate::walk::{Advance, Driver, Options};
 
 pub(super) struct Chunked {
@@ -325,5 +329,151 @@ impl Unit for Chunked {
             content: &scan.unit.content.bytes,
             records: &scan.records,
         }
+    }
+}
+
+/// What a [`Carry`](crate::walk::Carry) has of a chunked segment. Its offset is that of what comes next: a chunk if it is aligned, else
+/// padding.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct State {
+    /// The message offset after the last record of the last good chunk.
+    pub(super) end: u64,
+    /// How many records of the next chunk were emitted or skipped.
+    pub(super) emitted: u64,
+    /// Whether any header's CRC matched.
+    pub(super) verified: bool,
+    /// The fate of damage up to the next good chunk, if it is known.
+    pub(super) fate: Option<Fate>,
+    /// Before this offset each search is made twice, the first time to decide the fate of damage. It is charged
+    /// twice.
+    pub(super) twice_until: u64,
+    /// Where the walk ends.
+    pub(super) until: Until,
+}
+
+/// Where a walk ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Until {
+    /// With the file.
+    #[default]
+    End,
+    /// At the first header after the wanted offsets, unless damage makes it doubtful.
+    Filter,
+    /// With the part. The next part begins after its end if the last chunk before that was good.
+    Part {
+        range: ChunkRange,
+        follows_good: bool,
+    },
+    /// Here, for a part. It may begin before the part's end, if nothing in it is its own or matches the filter.
+    Here,
+}
+
+/// A verified chunk whose records are being emitted.
+pub(super) struct Emitting {
+    pub(super) position: u64,
+    pub(super) header: Header,
+    /// How many of its records are done.
+    pub(super) done: u64,
+    /// How many were done when this began. They are skipped.
+    skipped: u64,
+    /// Where the next record begins in the buffered content.
+    next: usize,
+}
+
+impl Emitting {
+    /// For a chunk whose content is in the buffer.
+    const fn new(position: u64, header: Header) -> Self {
+        Self {
+            position,
+            header,
+            done: 0,
+            skipped: 0,
+            next: 0,
+        }
+    }
+
+    /// Skips this many records, which were emitted before.
+    const fn skip(&mut self, records: u64) {
+        self.skipped = records;
+    }
+
+    /// Whether all records are done.
+    const fn is_done(&self) -> bool {
+        self.done >= self.header.records as u64
+    }
+
+    /// Makes `rows` the next records that match the filter, as positions in `content`. Empty if there are no more.
+    fn next(
+        &mut self,
+        input: &Input,
+        bounds: &Bounds,
+        content: &Content,
+        rows: &mut Vec<ContentRecord>,
+    ) -> Result<()> {
+        rows.clear();
+        if !bounds.overlaps(self.header.start, self.header.end()) {
+            self.done = self.header.records.into();
+        }
+        let mut bytes = 0;
+        while rows.len() < LIMITS.chunked_step_rows && !self.is_done() {
+            let header = content.bytes.get(self.next..).and_then(<[u8]>::first_chunk);
+            let header = header.or_bug("as many records as were counted")?;
+            let (timestamp, parsed) = decode_record(header);
+            let number = saturating_usize(self.done);
+            let len = content.lengths.get(number).copied().unwrap_or(parsed);
+            let offset = self.header.start.saturating_add_unsigned(self.done);
+            let wanted = self.done >= self.skipped && bounds.contains(offset, timestamp);
+            let start = self.next + RECORD_HEADER_BYTES;
+            let mut taken = 0;
+            if wanted && input.options.values {
+                match self.room(input, offset, len, rows.is_empty(), &mut bytes)? {
+                    Some(len) => taken = len,
+                    None => return Ok(()),
+                }
+            }
+            self.next = start.saturating_add(saturating_usize(len));
+            if wanted {
+                rows.push(ContentRecord {
+                    offset,
+                    timestamp,
+                    start,
+                    len: taken,
+                });
+            }
+            self.done += 1;
+        }
+        Ok(())
+    }
+
+    /// The length of the next record's body, which matches the filter. `None` if it is left to the next step.
+    /// `bytes` is the total length of this step's bodies.
+    fn room(
+        &self,
+        input: &Input,
+        offset: i64,
+        len: u32,
+        is_first: bool,
+        bytes: &mut usize,
+    ) -> Result<Option<usize>> {
+        let needed = u64::from(len) + RECORD_HEADER_BYTES as u64;
+        let too_large = needed > input.options.record_bytes;
+        let len = saturating_usize(len);
+        *bytes += len;
+        if !is_first && (too_large || *bytes > LIMITS.chunked_step_bytes) {
+            return Ok(None);
+        }
+        if too_large {
+            let what = format!(
+                "the record of message offset {offset} in the chunk at offset {}",
+                self.position
+            );
+            return Err(Error::record_too_large(
+                input.source.path(),
+                what,
+                needed,
+                input.options.record_bytes,
+            ));
+        }
+        Ok(Some(len))
     }
 }
