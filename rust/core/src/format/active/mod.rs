@@ -23,8 +23,7 @@
 //! ```
 //!
 //! `resync` finds where damage ends. Only this format has `group`, records that are parsed, hashed and committed
-//! together. `sequence` and `Unhashed` of `writer` are shared with the writers of sealed
-//! segments.
+//! together. `Sequence` and `Unhashed` of `writer` are shared with the writers of sealed segments.
 
 use judge::{Structure, is_zero, key_of, sequence, structure, version};
 use layout::{MAX_HEADER_BYTES, UUID_BYTES};
@@ -38,23 +37,20 @@ use crate::spec::settings::{APPENDS, FormatOption, KEY, ZERO_TORN_TAIL};
 use crate::spec::{Applied, FirstUnit, Spec, Tail};
 use crate::walk::{Begin, Options};
 
+pub(crate) use group::Record;
 pub(super) use layout::encode_message;
 pub use layout::{MAX_TYPE_BYTES, MAX_VALUE_BYTES, encode};
-pub(crate) use rows::Record;
-pub(crate) use sequence::Sequence;
 pub(crate) use walk::ActiveWalk;
 pub(super) use writer::Unhashed;
 #[doc(hidden)]
 pub use writer::Writer;
-pub(crate) use writer::is_unfinished;
+pub(crate) use writer::{Sequence, is_unfinished};
 
 mod candidates;
 mod group;
 mod judge;
 mod layout;
 mod resync;
-mod rows;
-mod sequence;
 mod walk;
 mod writer;
 

@@ -6,11 +6,10 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
-use super::group::{Extent, Group, Input, end_of};
+use super::group::{ActiveRows, Extent, Group, Input, Record, end_of};
 use super::judge::{Fault, Structure, is_zero, key_of, structure, unused, verdict};
 use super::layout::{Header, MAX_HEADER_BYTES, UUID_BYTES, type_of};
 use super::resync::{End, Resync, Resynced, Search};
-use super::rows::{ActiveRows, Record};
 use crate::bug::OrBug;
 use crate::checksum::Key;
 use crate::error::{Error, Finding, Result};
