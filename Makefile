@@ -34,7 +34,7 @@ MUTATED ?= $(addprefix rust/core/src/,output/*.rs disk/*.rs ledger/*.rs uuid6.rs
 	$(addprefix format/sealed/,judge.rs check.rs group.rs run.rs torn.rs walk.rs open.rs front.rs trailer.rs) \
 	$(addprefix format/tenant/,judge.rs block_search.rs partition_search.rs partitions.rs listed.rs unlisted.rs claims.rs block.rs probe.rs walk.rs) \
 	$(addprefix format/chunked/,judge.rs walk.rs resync.rs hop.rs payload.rs layout.rs) \
-	$(addprefix format/oplog/,walk.rs resync.rs message.rs draft.rs layout/compact.rs))
+	$(addprefix format/oplog/,walk.rs message.rs draft.rs layout/mod.rs))
 MUTANTS_ARGS ?=
 MUTANTS_VERSION := 27.1.0
 # Random lives of a folder between ingests, beside their model.

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::layout::compact::Key;
+use super::layout::Key;
 use crate::error::{Error, Result, name};
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;

@@ -2,7 +2,7 @@
 
 use super::draft::{Reference, Scope};
 use super::keys::KeyTable;
-use super::layout::compact::{Body, Bytes, Items, KEY_BYTES, Read, Reader, Run, uint_bytes};
+use super::layout::{Body, Bytes, Items, KEY_BYTES, Read, Reader, Run, uint_bytes};
 use super::{autobase, draft};
 use crate::error::Finding;
 use crate::ledger::Cause;

@@ -34,18 +34,16 @@
 //! ```
 //!
 //! Only this format has:
-//! - the dialects: `layout/`, the base of `draft` and `encode` (those of the draft) and of `autobase/` (that of
-//!   the npm package)
+//! - the dialects: `layout/`, the base of `draft` (those of the draft) and of `autobase/` (that of the npm package)
 //! - `message`, one of any dialect in its frame, and `single`, one without a frame
-//! - `pieces`, messages that are not read whole
 //! - `keys`, of other messages
 //! - `salvage`, with numbers that change when a message is dropped
 //!
 //! It has no judge, because the only check is that messages decode. It has no parts and no look-up by an index.
 
-use layout::compact::{Body, MAX_UINT_BYTES};
+use layout::{Body, MAX_UINT_BYTES};
 use message::{Frame, Message};
-use pieces::Pieces;
+use walk::Pieces;
 
 use crate::engine::{Format, Likelihood, WalkingLookup};
 use crate::error::Result;
@@ -63,12 +61,9 @@ pub use writer::Writer;
 
 mod autobase;
 mod draft;
-mod encode;
 mod keys;
 mod layout;
 mod message;
-mod pieces;
-mod resync;
 mod rows;
 mod salvage;
 mod single;

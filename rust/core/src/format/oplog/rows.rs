@@ -8,7 +8,7 @@ use super::layout::columns::{
     ABI, BATCH, CHECKPOINT, CHECKPOINTER, CLOCK, DIGEST, FLAGS, KEYS, MAX_SUPPORTED_VERSION, SEQ,
     TRACE, VALUE, VERSION,
 };
-use super::layout::compact::{Body, Run};
+use super::layout::{Body, Run};
 use super::message::Record;
 use crate::bug::OrBug;
 use crate::error::{Error, Result};

@@ -1,11 +1,10 @@
 //! Salvages the good messages of a damaged oplog. If one is lost before others, those get other numbers. This is
 //! done only on request, and only if all numbers that refer to them can follow.
 
-use super::layout::compact::{Bytes, Counted, Counts, Reader, Run, Stop, put_uint};
+use super::layout::{Bytes, Counted, Counts, Reader, Run, Stop, put_uint};
 use super::message::{Message, Record};
-use super::pieces::Pieces;
 use super::rows::changed;
-use super::walk::OplogWalk;
+use super::walk::{OplogWalk, Pieces};
 use crate::bug::OrBug;
 use crate::engine::Salvage;
 use crate::error::{self, Error, Result};

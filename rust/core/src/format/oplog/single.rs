@@ -1,12 +1,12 @@
 //! Single messages from anywhere: bodies in another format, a column of a table, a message of a queue.
 
-use super::encode::Naming;
+use super::autobase;
+use super::draft::{self, Naming};
 use super::keys::KeyTable;
-use super::layout::compact::{Body, Stop};
 use super::layout::fields;
+use super::layout::{Body, Stop};
 use super::message::Record;
 use super::rows::{Bodies, OplogRows};
-use super::{autobase, draft, encode};
 use crate::error::{Error, Result};
 use crate::private::Sealed;
 use crate::record::{RecordSet, Rows, Value};
@@ -73,7 +73,7 @@ pub fn encode_message(fields: &[Value<'_>], dialect: Dialect) -> Result<Vec<u8>>
                 seq,
                 declared: None,
             };
-            encode::encode(&mut out, fields, dialect, naming)?;
+            draft::encode(&mut out, fields, dialect, naming)?;
         }
     }
     Ok(out)

@@ -1,14 +1,13 @@
 //! The walk: hops from buffer to buffer and decodes each. After one that does not decode, continues only if the
-//! framing proves itself.
+//! framing proves itself (rule 6). Large messages are read in pieces, before memory is allocated for them.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::keys::KeyTable;
-use super::layout::compact::{Body, MAX_UINT_BYTES, Run, Stop};
-use super::message::{Frame, Record, dangling_finding};
-use super::pieces::Pieces;
+use super::layout::{Body, Bytes, MAX_UINT_BYTES, Reader, Run, Stop};
+use super::message::{Frame, Message, Record, dangling_finding};
 use super::rows::{Bodies, Large, OplogRows};
 use crate::bug::OrBug;
 use crate::error::{Error, Finding, Result};
@@ -21,6 +20,9 @@ use crate::walk::stream::{self, End, Framed, Point, Stream, Unit};
 use crate::walk::{
     Advance, Begin, Driver, OffsetNumbering, Opening, Options, Scan, UnprovenPolicy,
 };
+
+/// How many lengths are followed between two polls of the interrupt.
+const HOPS_AT_ONCE: usize = 1 << 16;
 
 /// What a [`Carry`](crate::walk::Carry) has of an oplog. It grows with the keys of a `draft-1.1` oplog, because any later message may refer
 /// to them.
@@ -41,7 +43,7 @@ pub(super) struct Oplog {
     large: Option<Large>,
 }
 
-pub(super) type OplogScan = Stream<Oplog>;
+type OplogScan = Stream<Oplog>;
 
 /// Walks one oplog.
 pub(super) type OplogWalk = Driver<OplogScan>;
@@ -267,5 +269,103 @@ impl Framed for Oplog {
         }
         scan.own.seq += 1;
         Ok(())
+    }
+}
+
+impl OplogScan {
+    /// Where the buffer after a corrupt one begins, if reading may continue there: the corrupt one is not empty,
+    /// the next one decodes, and the lengths from there, none of them 0, lead exactly to the end of the file.
+    fn next_if_proven(&mut self) -> Result<Option<u64>> {
+        let Some(own) = self.frame(self.at())? else {
+            return Err(self.changed());
+        };
+        let (next, dialect) = (self.at() + own.total(), self.input.options.dialect);
+        if own.len == 0 || next >= self.input.len() {
+            return Ok(None);
+        }
+        let Some(Frame { head, len }) = self.frame(next)? else {
+            return Ok(None);
+        };
+        match Message::read(&mut self.pieces(next + head).reader(len), dialect) {
+            Ok(_) => Ok(self.lengths_lead_to_the_end(next)?.then_some(next)),
+            Err(Stop::Fault(_)) => Ok(None),
+            Err(Stop::Error(error)) => Err(*error),
+        }
+    }
+
+    /// Follows the lengths from `start` on. What was proven once is not followed again.
+    fn lengths_lead_to_the_end(&mut self, start: u64) -> Result<bool> {
+        let file = self.input.len();
+        let mut at = self.own.chain_end.max(start);
+        let mut hops = 0_usize;
+        while at < file {
+            hops += 1;
+            if hops.is_multiple_of(HOPS_AT_ONCE) {
+                self.input.options.poll()?;
+            }
+            match self.frame(at)? {
+                Some(frame) if frame.len > 0 => at += frame.total(),
+                _ => {
+                    if self.input.is_growing() {
+                        self.own.chain_end = at;
+                    }
+                    return Ok(false);
+                }
+            }
+        }
+        self.own.chain_end = at;
+        Ok(true)
+    }
+
+    /// The frame there, if it is whole.
+    fn frame(&mut self, at: u64) -> Result<Option<Frame>> {
+        let left = self.input.len().saturating_sub(at);
+        let head = saturating_usize(left).min(MAX_UINT_BYTES);
+        let mut pieces = self.pieces(at);
+        Ok(Frame::parse(pieces.load(0, head)?, left).unwrap_or_default())
+    }
+
+    fn pieces(&mut self, start: u64) -> Pieces<'_> {
+        Pieces {
+            source: &*self.input.source,
+            options: &self.input.options,
+            window: &mut self.unit.search,
+            start,
+        }
+    }
+}
+
+/// The bytes of a source from an offset on, through a window that is reused, so that adjacent short messages are
+/// read once.
+pub(super) struct Pieces<'a> {
+    pub(super) source: &'a dyn Source,
+    pub(super) options: &'a Options,
+    pub(super) window: &'a mut Window,
+    /// Where the message begins, in bytes from the beginning of the file.
+    pub(super) start: u64,
+}
+
+impl<'a> Pieces<'a> {
+    /// A reader of the message of `len` bytes that begins there. The source must have all of them.
+    const fn reader(self, len: u64) -> Reader<Pieces<'a>> {
+        Reader::new(self, 0, len)
+    }
+
+    /// The bytes from here on, at least `min` of them.
+    pub(super) fn load(&mut self, at: u64, min: usize) -> Result<&[u8]> {
+        let offset = self.start.saturating_add(at);
+        if self.window.bytes(self.source, offset).len() < min {
+            self.options.poll()?;
+            self.window
+                .load(self.source, offset, min, LIMITS.oplog_piece_bytes)?;
+        }
+        Ok(self.window.bytes(self.source, offset))
+    }
+}
+
+impl Bytes for Pieces<'_> {
+    fn run(&mut self, at: u64, len: usize) -> Result<&[u8]> {
+        let bytes = self.load(at, len)?;
+        bytes.get(..len).or_bug("as many bytes as were loaded")
     }
 }

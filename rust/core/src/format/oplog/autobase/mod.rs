@@ -4,23 +4,42 @@
 //! node:    heads array(key fixed32 ‖ length uint) ‖ batch uint ‖ value buffer, of length 0 where there is none
 //! message: version uint ‖ as that version has it
 //! ```
-//! Version 2 is read and written. The older versions 0 and 1 are only read.
+//! Version 2 is read and written. The older versions 0 and 1 are only read:
+//!
+//! ```text
+//! version 1:    version ‖ max supported version uint ‖ flags uint ‖ [array(checkpointer) ‖ digest] ‖ node
+//! digest:       pointer uint ‖ [key fixed32, where that is 0]
+//! version 0:    version ‖ flags uint ‖ [digest v0 ‖ array(checkpointer)] ‖ node ‖ additional ‖ [max supported version uint]
+//! digest v0:    pointer uint ‖ [array(signature uint ‖ namespace fixed32 ‖ public key fixed32), where that is 0]
+//! additional:   pointer uint ‖ [flags uint ‖ [encryption id fixed32] ‖ [abi uint], where that is 0]
+//! checkpointer: checkpointer uint ‖ [signature fixed64 ‖ length uint, where that is 0]
+//! ```
+//! The first checkpointer is the system's, the others are the user views'.
 
-mod encode;
-mod old;
 mod v2;
 
-pub(super) use encode::encode;
+pub(super) use v2::encode;
 
 use super::layout::columns::{
     BATCH, CHECKPOINT, CLOCK, DIGEST, EXTRA, FLAGS, KEYS, MAX_SUPPORTED_VERSION, OPTIMISTIC, TRACE,
     VALUE, VERSION,
 };
-use super::layout::compact::{Body, Bytes, Counts, Fault, Items, Read, Reader, Run};
 use super::layout::fields::{heads, read_heads};
+use super::layout::{Body, Bytes, Counts, Fault, Items, KEY_BYTES, Read, Reader, Run};
 use crate::record::Value;
 
 const SIGNATURE_BYTES: u64 = 64;
+
+/// The outer flags of versions 0 and 1.
+const HAS_CHECKPOINT: u64 = 1;
+const IS_OPTIMISTIC: u64 = 2;
+
+/// The flags of version 0's additional fields.
+const HAS_ENCRYPTION_ID: u64 = 1;
+const HAS_ABI: u64 = 2;
+
+/// The signature, namespace and public key of an indexer.
+const LEAST_INDEXER_BYTES: u64 = 1 + 2 * KEY_BYTES;
 
 /// Where the fields of a message are. Fields that its version lacks are `None`.
 #[derive(Clone, Copy, Debug)]
@@ -81,8 +100,8 @@ impl Message {
     /// Reads and checks a whole message.
     pub(super) fn read<B: Bytes>(reader: &mut Reader<B>) -> Read<Self> {
         match reader.uint("version")? {
-            0 => old::read_v0(reader),
-            1 => old::read_v1(reader),
+            0 => read_v0(reader),
+            1 => read_v1(reader),
             2 => v2::read(reader),
             version => Err(Fault::Version { version }.into()),
         }
@@ -163,7 +182,7 @@ impl Message {
                 let view = if self.version == 2 {
                     v2::checkpointer(reader)?
                 } else {
-                    old::checkpointer(reader)?
+                    old_checkpointer(reader)?
                 };
                 Ok(view.field(body))
             })
@@ -236,4 +255,122 @@ fn list<'a>(
         .map(|_| item(&mut reader))
         .collect::<Read<_>>()
         .map(Value::List)
+}
+
+fn read_v1<B: Bytes>(reader: &mut Reader<B>) -> Read<Message> {
+    let max_supported_version = reader.uint("max supported version")?;
+    let flags = reader.uint("flags")?;
+    let mut message = Message {
+        version: 1,
+        checkpoint: None,
+        digest: None,
+        max_supported_version: Some(max_supported_version),
+        optimistic: Some(flags & IS_OPTIMISTIC != 0),
+        trace: None,
+        extra: None,
+        flags,
+        node: Node::default(),
+    };
+    if flags & HAS_CHECKPOINT != 0 {
+        message.checkpoint = Some(old_checkpoint(reader)?);
+        let pointer = reader.counted(Counts::Back, "a digest's pointer")?;
+        let key = if pointer == 0 {
+            Some(reader.run(KEY_BYTES, "a digest's key")?)
+        } else {
+            None
+        };
+        message.digest = Some(Digest { pointer, key });
+    }
+    message.node = Node::read(reader)?;
+    reader.finish()?;
+    Ok(message)
+}
+
+fn read_v0<B: Bytes>(reader: &mut Reader<B>) -> Read<Message> {
+    let flags = reader.uint("flags")?;
+    let checkpoint = if flags & HAS_CHECKPOINT != 0 {
+        skip_digest(reader)?;
+        Some(old_checkpoint(reader)?)
+    } else {
+        None
+    };
+    let node = Node::read(reader)?;
+    skip_additional(reader)?;
+    let max_supported_version = if reader.left() > 0 {
+        reader.uint("max supported version")?
+    } else {
+        0
+    };
+    reader.finish()?;
+    Ok(Message {
+        version: 0,
+        node,
+        checkpoint,
+        digest: None,
+        max_supported_version: Some(max_supported_version),
+        optimistic: None,
+        trace: None,
+        extra: None,
+        flags,
+    })
+}
+
+fn old_checkpoint<B: Bytes>(reader: &mut Reader<B>) -> Read<Checkpoint> {
+    let count = reader.count("checkpointers", 1)?;
+    let system = if count > 0 {
+        Some(old_checkpointer(reader)?)
+    } else {
+        None
+    };
+    let user = Items {
+        at: reader.at(),
+        count: count.saturating_sub(1),
+    };
+    for _ in 0..user.count {
+        old_checkpointer(reader)?;
+    }
+    Ok(Checkpoint {
+        system,
+        encryption: None,
+        user: Some(user),
+    })
+}
+
+fn old_checkpointer<B: Bytes>(reader: &mut Reader<B>) -> Read<Checkpointer> {
+    let checkpointer = reader.counted(Counts::Back, "a checkpointer")?;
+    let checkpoint = if checkpointer == 0 {
+        Some(index_checkpoint(reader)?)
+    } else {
+        None
+    };
+    Ok(Checkpointer {
+        checkpointer,
+        checkpoint,
+    })
+}
+
+/// Skips version 0's digest, which means something else than the later one.
+fn skip_digest<B: Bytes>(reader: &mut Reader<B>) -> Read<()> {
+    if reader.counted(Counts::Back, "a digest's pointer")? == 0 {
+        reader.items("a digest's indexers", LEAST_INDEXER_BYTES, |reader| {
+            reader.uint("an indexer's signature")?;
+            reader
+                .run(2 * KEY_BYTES, "an indexer's namespace and key")
+                .map(drop)
+        })?;
+    }
+    Ok(())
+}
+
+fn skip_additional<B: Bytes>(reader: &mut Reader<B>) -> Read<()> {
+    if reader.counted(Counts::Back, "a pointer to additional fields")? == 0 {
+        let flags = reader.uint("the additional fields' flags")?;
+        if flags & HAS_ENCRYPTION_ID != 0 {
+            reader.run(KEY_BYTES, "an encryption id")?;
+        }
+        if flags & HAS_ABI != 0 {
+            reader.uint("abi")?;
+        }
+    }
+    Ok(())
 }

@@ -1,8 +1,8 @@
-//! Takes the fields of a message to be written apart.
+//! Takes the fields of a message to be written apart, and reads and writes the clocks that two dialects share.
 
 use std::fmt::Display;
 
-use super::compact::{Body, Bytes, Items, KEY_BYTES, MAX_ITEMS, Read, Reader, Run, put_uint};
+use super::{Body, Bytes, Items, KEY_BYTES, MAX_ITEMS, Read, Reader, Run, put_uint};
 use crate::engine::writer::missing;
 use crate::error::{Error, Result};
 use crate::record::Value;
