@@ -31,7 +31,7 @@ COMPARE_ARGS ?=
 MUTATED ?= $(addprefix rust/core/src/,output/*.rs disk/*.rs ledger/*.rs uuid6.rs checksum/mod.rs \
 	$(addprefix walk/,budget.rs driver.rs stream.rs indexed/*.rs) \
 	$(addprefix format/active/,judge.rs layout.rs walk.rs group.rs resync.rs writer.rs) \
-	$(addprefix format/sealed/,judge.rs check.rs group.rs run.rs torn.rs walk.rs open.rs front.rs trailer.rs) \
+	$(addprefix format/sealed/,judge.rs check.rs group.rs walk.rs open.rs front.rs trailer.rs) \
 	$(addprefix format/tenant/,judge.rs block_search.rs partition_search.rs partitions.rs listed.rs unlisted.rs claims.rs block.rs probe.rs walk.rs) \
 	$(addprefix format/chunked/,judge.rs walk.rs resync.rs hop.rs payload.rs layout.rs) \
 	$(addprefix format/oplog/,walk.rs message.rs draft.rs layout/mod.rs))

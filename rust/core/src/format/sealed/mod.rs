@@ -30,18 +30,17 @@
 //! ```
 //!
 //! From the bottom up:
-//! - `layout`: bytes to fields. `index` and `trailer`, which `front` combines, with what the whole index proves.
-//!   `locate` finds the trailer.
+//! - `layout`: bytes to fields. `trailer`, and `front`: the sections, and what the whole index proves.
 //! - `reader`: windows over all of that.
-//! - `judge`: the rules. `check` reads what they need. `run` checks many messages at once; its answer is "all
-//!   good" or unknown.
-//! - `state`, `walk` and `ranges` (the ledger, and strict reading).
-//! - `open` chooses the key and where a walk begins. `last` tells which record a segment ends with. `part` splits.
-//! - `search`, `table` (where a search begins), `proof`, `group` (several look-ups in turns) and `lookup`.
+//! - `judge`: the rules. `check` reads what they need, and checks many messages at once: their answer is "all good"
+//!   or unknown.
+//! - `walk` and `ranges` (the ledger, and strict reading).
+//! - `open` finds the trailer, and chooses the key and where a walk begins. `part` splits.
+//! - `search` (with the table that says where one begins), `proof`, `group` (several look-ups in turns) and `lookup`.
 
-use index::{EntryCount, TERMINATOR, count_at_ends, final_magic, read_array};
+use front::{EntryCount, TERMINATOR, count_at_ends, final_magic, read_array};
 use layout::{ENTRY_BYTES, Entry, Header, MAX_HEADER_BYTES};
-use locate::last_message;
+use open::last_message;
 use trailer::{Trailer, trailer_bytes};
 
 use super::active::COLUMNS;
@@ -62,11 +61,8 @@ mod candidates;
 mod check;
 mod front;
 mod group;
-mod index;
 mod judge;
-mod last;
 mod layout;
-mod locate;
 mod lookup;
 mod open;
 mod part;
@@ -74,11 +70,8 @@ mod proof;
 mod ranges;
 mod reader;
 mod rows;
-mod run;
 mod salvage;
 mod search;
-mod state;
-mod table;
 mod trailer;
 mod walk;
 mod writer;
@@ -119,7 +112,7 @@ pub static FORMAT: Format = Format {
         tail: Tail::Complete,
         columns: |_| COLUMNS,
     },
-    numbered: Some(last::numbered),
+    numbered: Some(lookup::numbered),
     detect,
     walk: |source, options, opening| Ok(Box::new(open::walk(source, options, opening.begin)?)),
     split: Some(part::split),

@@ -7,21 +7,19 @@
 use std::sync::Arc;
 
 use super::check::Checker;
-use super::front::Segment;
-use super::index::{POLL_EVERY, read_array};
+use super::front::{POLL_EVERY, Segment, read_array};
 use super::judge::Prior;
 use super::layout::{Entry, Message};
 use super::reader::Reader;
 use super::search::Search;
-use super::state::{EntryRange, Progress, State, extent};
-use super::walk::SealedScan;
+use super::walk::{EntryRange, Progress, SealedScan, State, extent};
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::source::Source;
 use crate::spec::UuidBounds;
 use crate::uuid6::ticks;
-use crate::walk::part::{another_file, check_share, exhausted, inseparable};
-use crate::walk::{Advance, Options, part};
+use crate::walk::part::{self, another_file, check_share, exhausted, inseparable};
+use crate::walk::{Advance, Options};
 
 /// Splits a segment by its index alone. Reads the index and the checksums once.
 pub(super) fn split(

@@ -1,8 +1,7 @@
 //! The ledger: records and gaps as the walk goes, the trailer at its end, and then the index. A strict walk that
 //! meets damage runs on, without records, to find the first damage in the file.
 
-use super::front::Front;
-use super::index::POLL_EVERY;
+use super::front::{Front, POLL_EVERY};
 use super::judge::Fault;
 use super::layout::{ENTRY_BYTES, Message};
 use super::walk::SealedScan;

@@ -2,7 +2,7 @@
 //! verified them. A segment that lacks some of its checksums gets none: they would make unproven bytes look
 //! proven.
 
-use super::index::TERMINATOR;
+use super::front::TERMINATOR;
 use super::layout::{ENTRY_BYTES, UUID_BYTES};
 use super::open;
 use super::trailer::Foot;
