@@ -32,7 +32,7 @@ MUTATED ?= $(addprefix rust/core/src/,output/*.rs disk/*.rs ledger/*.rs uuid6.rs
 	$(addprefix walk/,budget.rs driver.rs stream.rs indexed/*.rs) \
 	$(addprefix format/active/,judge.rs layout.rs walk.rs group.rs resync.rs writer.rs) \
 	$(addprefix format/sealed/,judge.rs check.rs group.rs walk.rs open.rs front.rs trailer.rs) \
-	$(addprefix format/tenant/,judge.rs block_search.rs partition_search.rs partitions.rs listed.rs unlisted.rs claims.rs block.rs probe.rs walk.rs) \
+	$(addprefix format/tenant/,judge.rs block_search.rs partitions.rs listed.rs unlisted.rs claims.rs layout.rs probe.rs walk.rs) \
 	$(addprefix format/chunked/,judge.rs walk.rs resync.rs hop.rs payload.rs layout.rs) \
 	$(addprefix format/oplog/,walk.rs message.rs draft.rs layout/mod.rs))
 MUTANTS_ARGS ?=

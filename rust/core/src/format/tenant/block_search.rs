@@ -3,10 +3,9 @@
 
 use std::cmp::Ordering;
 
-use super::block::{Name, Shape};
 use super::front::COUNT_BYTES;
 use super::judge::{self, Fault};
-use super::layout::TocEntry;
+use super::layout::{Name, Shape, TocEntry};
 use super::probe::{Checks, Decoded, FAR_COST, NEAR_BYTES, block_crc, tenant_of};
 use super::reading::{Position, ScanState, SearchScope};
 use super::toc::Entry;

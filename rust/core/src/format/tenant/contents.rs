@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::VERSION_1;
-use super::block::Name;
 use super::front::Segment;
-use super::layout::TocEntry;
+use super::layout::{Name, TocEntry};
 use super::walk::{TenantScan, TenantWalk};
 use crate::error::Result;
 use crate::saturating::saturating_usize;

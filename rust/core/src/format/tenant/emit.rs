@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::block::{BLOCK_HEADER_BYTES, Name};
+use super::layout::{BLOCK_HEADER_BYTES, Name};
 use super::probe::{Checks, Input, LOADED};
 use super::rows::{MESSAGE_HEADER_BYTES, Message, StepFindings, Tenant};
 use crate::bug::OrBug;

@@ -4,8 +4,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::block::Name;
-use super::layout::{TocEntry, file_header};
+use super::layout::{Name, TocEntry, file_header};
 use super::toc::{Entries, Entry, STATED_START, TOC_START, V1_ENTRY_BYTES, VERSION_START};
 use super::{MAGIC, VERSION_1, VERSION_2};
 use crate::cursor::fields;

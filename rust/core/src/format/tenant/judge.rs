@@ -3,8 +3,8 @@
 
 use std::cmp::Ordering;
 
-use super::block::{Decoder, Name, Shape};
 use super::front::Front;
+use super::layout::{Decoder, Name, Shape};
 use super::toc::Entry;
 use crate::error::Result;
 use crate::ledger::Cause;

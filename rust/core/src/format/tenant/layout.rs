@@ -1,7 +1,16 @@
-//! Numbers and IDs to bytes: the table of contents and the headers before messages.
+//! The bytes of a segment to fields and back: headers, entries of the table of contents, tenant IDs, and the only
+//! decoder of a block's lengths.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
 
 use super::MAGIC;
+use crate::bug::OrBug;
 use crate::cursor::fields;
+use crate::error::Result;
+use crate::limits::LIMITS;
+use crate::saturating::saturating_usize;
+use crate::source::Source;
 
 /// Appends magic, version and the number of entries of the table of contents.
 pub(super) fn file_header(out: &mut Vec<u8>, version: u16, entries: u32) {
@@ -77,4 +86,245 @@ pub(super) fn v1_entry(out: &mut Vec<u8>, partition: u32, offset: u64, length: u
 pub(super) fn block_header(out: &mut Vec<u8>, messages: u32, tenant_len: u32) {
     out.extend_from_slice(&messages.to_be_bytes());
     out.extend_from_slice(&tenant_len.to_be_bytes());
+}
+
+/// The length of the number of messages and the tenant ID length.
+pub(super) const BLOCK_HEADER_BYTES: u64 = 8;
+
+/// A tenant ID: where it is, and its bytes unless it is too long to keep.
+#[derive(Clone, Debug)]
+pub(super) struct Name {
+    pub(super) at: u64,
+    pub(super) len: u32,
+    bytes: Option<Arc<[u8]>>,
+}
+
+impl Name {
+    /// The tenant ID of `len` bytes at `at`, which the caller knows to lie within the source. `read` returns its
+    /// bytes, if they are kept.
+    pub(super) fn new(
+        at: u64,
+        len: u32,
+        read: impl FnOnce(usize) -> Result<Arc<[u8]>>,
+    ) -> Result<Self> {
+        let short = usize::try_from(len)
+            .ok()
+            .filter(|_| len <= LIMITS.kept_tenant_bytes);
+        let bytes = match short {
+            Some(0) => Some(Arc::default()),
+            Some(len) => Some(read(len)?),
+            None => None,
+        };
+        Ok(Self { at, len, bytes })
+    }
+
+    /// A tenant ID without bytes.
+    pub(super) fn empty() -> Self {
+        Self {
+            at: 0,
+            len: 0,
+            bytes: Some(Arc::default()),
+        }
+    }
+
+    /// The tenant ID of `len` bytes at `at`, read from the source.
+    pub(super) fn read(source: &dyn Source, at: u64, len: u32) -> Result<Self> {
+        Self::new(at, len, |len| {
+            let mut bytes = vec![0; len];
+            source.read_exact_at(at, &mut bytes)?;
+            Ok(bytes.into())
+        })
+    }
+
+    /// The bytes, if they are kept.
+    pub(super) const fn bytes(&self) -> Option<&Arc<[u8]>> {
+        self.bytes.as_ref()
+    }
+
+    /// The same tenant ID. Its bytes are kept only if there are at most this many.
+    pub(super) fn up_to(&self, most: u32) -> Self {
+        let bytes = self.bytes.clone().filter(|_| self.len <= most);
+        Self { bytes, ..*self }
+    }
+
+    /// Orders two tenant IDs by their bytes.
+    pub(super) fn compare(&self, source: &dyn Source, other: &Self) -> Result<Ordering> {
+        if let (Some(own), Some(other)) = (&self.bytes, &other.bytes) {
+            return Ok(own.cmp(other));
+        }
+        let common = self.len.min(other.len);
+        let (mut done, mut own_piece, mut other_piece) = (0, Vec::new(), Vec::new());
+        while done < common {
+            let piece = LIMITS.tenant_piece_bytes.min(common - done);
+            for (name, buffer) in [(self, &mut own_piece), (other, &mut other_piece)] {
+                buffer.resize(saturating_usize(piece), 0);
+                source.read_exact_at(name.at + u64::from(done), buffer)?;
+            }
+            match own_piece.cmp(&other_piece) {
+                Ordering::Equal => done += piece,
+                unequal => return Ok(unequal),
+            }
+        }
+        Ok(self.len.cmp(&other.len))
+    }
+
+    /// Whether the tenant ID has these bytes.
+    pub(super) fn is(&self, source: &dyn Source, wanted: &[u8]) -> Result<bool> {
+        let is_as_long = u64::from(self.len) == wanted.len() as u64;
+        Ok(is_as_long && self.order(source, wanted)? == Ordering::Equal)
+    }
+
+    /// Compares this tenant ID with these bytes.
+    pub(super) fn order(&self, source: &dyn Source, other: &[u8]) -> Result<Ordering> {
+        if let Some(own) = &self.bytes {
+            return Ok((**own).cmp(other));
+        }
+        let common = saturating_usize(u64::from(self.len)).min(other.len());
+        let (mut at, mut buffer) = (self.at, Vec::new());
+        let common = other.get(..common).unwrap_or(other);
+        for piece in common.chunks(LIMITS.tenant_piece_bytes as usize) {
+            buffer.resize(piece.len(), 0);
+            source.read_exact_at(at, &mut buffer)?;
+            match buffer.as_slice().cmp(piece) {
+                Ordering::Equal => at += piece.len() as u64,
+                unequal => return Ok(unequal),
+            }
+        }
+        Ok(u64::from(self.len).cmp(&(other.len() as u64)))
+    }
+}
+
+/// The numbers of a decoded block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// The number of messages.
+    pub(super) messages: u32,
+    /// The length of its tenant ID in bytes.
+    pub(super) tenant_len: u32,
+    /// The length of the whole block in bytes.
+    pub(super) len: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Field {
+    #[default]
+    Messages,
+    TenantLen,
+    MessageLen,
+    None,
+}
+
+/// Decodes a block's lengths from bytes that come in pieces of any size. Content may be skipped without its bytes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Decoder {
+    /// The field that comes after the content that is left.
+    next: Field,
+    /// The bytes of a field that was cut by the end of a piece.
+    partial: [u8; 4],
+    partial_len: usize,
+    /// How many bytes of content come first.
+    skip: u64,
+    messages: u32,
+    tenant_len: u32,
+    left: u32,
+    /// How many bytes were decoded.
+    len: u64,
+}
+
+impl Decoder {
+    pub(super) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether the block is decoded to its end.
+    pub(super) fn is_done(&self) -> bool {
+        self.next == Field::None && self.skip == 0
+    }
+
+    /// How many bytes of content come next. Their values do not matter.
+    pub(super) const fn content(&self) -> u64 {
+        self.skip
+    }
+
+    /// Skips the content that comes next.
+    pub(super) const fn pass(&mut self) {
+        self.len += self.skip;
+        self.skip = 0;
+    }
+
+    /// The offset in the block of the next field, after any content was skipped.
+    pub(super) const fn offset(&self) -> u64 {
+        self.len
+    }
+
+    /// Decodes the next piece. Ignores bytes after the block's end.
+    pub(super) fn feed(&mut self, bytes: &[u8]) {
+        let mut rest = bytes;
+        loop {
+            let passed = saturating_usize(self.skip).min(rest.len());
+            self.skip -= passed as u64;
+            self.len += passed as u64;
+            rest = rest.get(passed..).or_bug_default("what is left");
+            if self.skip > 0 || self.next == Field::None || rest.is_empty() {
+                return;
+            }
+            if let (0, Some((field, after))) = (self.partial_len, rest.split_first_chunk::<4>()) {
+                rest = after;
+                self.len += 4;
+                self.take(u32::from_be_bytes(*field));
+                continue;
+            }
+            for (own, byte) in self
+                .partial
+                .iter_mut()
+                .skip(self.partial_len)
+                .zip(rest.iter())
+            {
+                *own = *byte;
+            }
+            let taken = rest.len().min(4 - self.partial_len);
+            self.partial_len += taken;
+            self.len += taken as u64;
+            rest = rest.get(taken..).or_bug_default("what is left");
+            if self.partial_len < 4 {
+                return;
+            }
+            self.partial_len = 0;
+            self.take(u32::from_be_bytes(self.partial));
+        }
+    }
+
+    fn take(&mut self, value: u32) {
+        match self.next {
+            Field::Messages => {
+                self.messages = value;
+                self.left = value;
+                self.next = Field::TenantLen;
+                return;
+            }
+            Field::TenantLen => self.tenant_len = value,
+            Field::MessageLen => self.left -= 1,
+            Field::None => return,
+        }
+        self.skip = value.into();
+        self.next = if self.left == 0 {
+            Field::None
+        } else {
+            Field::MessageLen
+        };
+    }
+
+    /// The numbers of the block, once it is decoded to its end.
+    pub(super) const fn shape(&self) -> Shape {
+        Shape {
+            messages: self.messages,
+            tenant_len: self.tenant_len,
+            len: self.len,
+        }
+    }
+
+    /// Whether the block ends exactly where a further message should begin.
+    pub(super) fn is_between(&self) -> bool {
+        self.next == Field::MessageLen && self.skip == 0 && self.partial_len == 0
+    }
 }

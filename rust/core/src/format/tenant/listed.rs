@@ -1,17 +1,19 @@
-//! The scan of version 2 with a sound table of contents, which decides about every byte (rule 22). Only this scan
-//! is read in parts.
+//! The scans of a sound table of contents. That of version 2 decides about every byte (rule 22), and it alone is read in
+//! parts. The other one reads only blocks or partitions that match, each entry by itself. It ends at one that is not
+//! where its entry says, because only a scan through the whole file may find that.
 
 use super::block_search::{BlockSearch, Good, Places, Verdict};
 use super::claims::{Claim, Claims, Origin};
 use super::front::COUNT_BYTES;
 use super::judge::Fault;
 use super::part::{self, Progress};
+use super::partitions::{self, OpenPartition, PartitionSearch};
 use super::probe::tenant_of;
 use super::reading::ScanState;
 use super::toc::Entry;
 use crate::bug::OrBug;
 use crate::error::{Error, Result};
-use crate::ledger::Cause;
+use crate::ledger::{Cause, Kind};
 use crate::limits::LIMITS;
 use crate::walk::part::{check_share, exhausted, inseparable};
 use crate::walk::{Advance, Budget};
@@ -317,4 +319,95 @@ fn mark_lost(on: &mut ScanState, claim: &Claim) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Searches for blocks of version 2, or partitions of version 1.
+#[derive(Debug)]
+pub(super) enum Pruned {
+    Blocks(BlockSearch),
+    Partitions(PartitionSearch),
+}
+
+/// The result of an advance.
+pub(super) enum Pruning {
+    Advance(Advance),
+    /// The block is not where the entry says.
+    Failed(Entry, Fault),
+}
+
+impl Pruned {
+    /// Advances by an entry. Sets `part` to the partition whose blocks come next.
+    pub(super) fn advance(
+        &mut self,
+        on: &mut ScanState,
+        part: &mut Option<OpenPartition>,
+    ) -> Result<Pruning> {
+        let source = &*on.input.source;
+        let Some(entry) = on.place.table.entries.peek(source)? else {
+            return Ok(Pruning::Advance(Advance::End));
+        };
+        let filter = match self {
+            Self::Blocks(_) => {
+                let filter = &on.emitter.filter;
+                filter.has(source, entry.partition, &entry.tenant)?
+            }
+            Self::Partitions(..) => on.emitter.filter.has_partition(entry.partition),
+        };
+        if !filter {
+            on.ranges.leave_entry(entry.at, entry.end)?;
+            on.place.table.pass();
+            return Ok(Pruning::Advance(Advance::On));
+        }
+        let entry = entry.clone();
+        let fault = match self.find(on, &entry, part)? {
+            Ok(advance) => return Ok(Pruning::Advance(advance)),
+            Err(fault) => fault,
+        };
+        on.ranges.flush();
+        if on.is_held() || !on.ranges.spans.is_empty() {
+            return Ok(Pruning::Advance(Advance::Full)); // good messages are emitted first
+        }
+        Ok(Pruning::Failed(entry, fault))
+    }
+
+    /// Commits what the entry names.
+    fn find(
+        &mut self,
+        on: &mut ScanState,
+        entry: &Entry,
+        part: &mut Option<OpenPartition>,
+    ) -> Result<std::result::Result<Advance, Fault>> {
+        match self {
+            Self::Blocks(search) => {
+                let good = match search.find(on, entry, on.input.front.end(), Places::Named)? {
+                    Verdict::Full => return Ok(Ok(Advance::Full)),
+                    Verdict::Failed(fault) => return Ok(Err(fault)),
+                    Verdict::Good(good) => good,
+                };
+                if !good.is_as_stated(&*on.input.source, entry)? {
+                    return Ok(Err(Fault::Disagrees));
+                }
+                on.place.table.pass();
+                on.ranges.skip_to(good.at);
+                on.ranges.cover(good.end(), Kind::Block, None, Origin::None);
+                search.commit(on, entry, good)?;
+            }
+            Self::Partitions(search) => {
+                let good = match search.find(on, entry)? {
+                    partitions::Verdict::Good(good) => good,
+                    partitions::Verdict::Disagrees(_) => return Ok(Err(Fault::Disagrees)),
+                    partitions::Verdict::Cut(_, fault) | partitions::Verdict::Failed(fault) => {
+                        return Ok(Err(fault));
+                    }
+                };
+                on.place.table.pass();
+                on.ranges.skip_to(good.at);
+                let header = good.at + COUNT_BYTES;
+                on.ranges.cover(header, Kind::Header, None, Origin::None);
+                *part = Some(OpenPartition::begin(on, good));
+                search.go_past(&mut on.place, good.end, entry.partition);
+            }
+        }
+        Ok(Ok(Advance::On))
+    }
 }

@@ -1,9 +1,14 @@
-//! Finds messages by the table of contents: only it and the blocks that are asked for are read.
+//! Finds messages by the table of contents: only it and the blocks that are asked for are read. If it does not lead to
+//! them, one scan through the file lists the units that are verified.
 
+use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use super::front::{Front, Segment};
-use super::verified::VerifiedBlocks;
+use super::judge::GoodPartition;
+use super::layout::Name;
+use super::rows::GoodBlock;
+use super::toc::{Entry, TOC_START};
 use super::walk::{TenantScan, TenantWalk};
 use super::{FORMAT, VERSION_1};
 use crate::error::{Damage, Result};
@@ -299,5 +304,84 @@ impl Front {
     /// blocks depend on all of its entries.
     fn is_searched(&self) -> bool {
         !self.leads_directly() && !self.refused && (self.version == VERSION_1 || !self.is_sound())
+    }
+}
+
+/// What a scan through a whole file verified.
+#[derive(Debug)]
+struct VerifiedBlocks {
+    /// The entries that would describe the units. They ascend by partition and tenant. Version 1: without tenants.
+    units: Vec<Entry>,
+    is_v1: bool,
+    /// Whether any range of the file is damaged.
+    is_damaged: bool,
+}
+
+impl VerifiedBlocks {
+    /// Scans a file past all damage.
+    fn scan(segment: &Segment) -> Result<Self> {
+        let mut verified = Self {
+            units: Vec::new(),
+            is_v1: segment.front.version == VERSION_1,
+            is_damaged: false,
+        };
+        let mut walk = TenantWalk::new(TenantScan::of_blocks(segment));
+        loop {
+            let step = walk.step()?;
+            verified.is_damaged |= walk.found_damage();
+            let found = walk.scan().found();
+            if verified.is_listed() {
+                let units = &mut verified.units;
+                match verified.is_v1 {
+                    true => units.extend(found.good_partitions().iter().map(of_partition)),
+                    false => units.extend(found.good().iter().map(of_block)),
+                }
+            }
+            if step != Step::More {
+                return Ok(verified);
+            }
+        }
+    }
+
+    /// Whether all units are listed. If not, they were too many.
+    fn is_listed(&self) -> bool {
+        self.units.len() <= LIMITS.listed_tenant_units
+    }
+
+    /// The unit that has the messages of a tenant, if there is one.
+    fn find(&self, source: &dyn Source, partition: u32, tenant: &[u8]) -> Result<Option<&Entry>> {
+        let mut compared = Ok(());
+        let place = self.units.binary_search_by(|unit| {
+            let order = unit.partition.cmp(&partition);
+            if order != Ordering::Equal || self.is_v1 {
+                return order;
+            }
+            match unit.tenant.order(source, tenant) {
+                Ok(order) => order,
+                Err(error) => {
+                    compared = Err(error);
+                    Ordering::Equal
+                }
+            }
+        });
+        compared.map(|()| self.units.get(place.ok()?))
+    }
+}
+
+fn of_block(good: &GoodBlock) -> Entry {
+    let tenant = good.tenant.up_to(LIMITS.signpost_tenant_bytes);
+    Entry::new(TOC_START, &good.entry, tenant)
+}
+
+fn of_partition(good: &GoodPartition) -> Entry {
+    Entry {
+        at: TOC_START,
+        end: TOC_START,
+        partition: good.partition,
+        tenant: Name::empty(),
+        messages: good.tenants,
+        offset: good.at,
+        length: good.end - good.at,
+        crc: 0,
     }
 }

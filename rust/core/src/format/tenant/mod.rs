@@ -32,17 +32,16 @@
 //! ```
 //!
 //! From the bottom up:
-//! - `block` (tenant IDs, and the decoder of a block), `toc` (entries), `layout` (what is written), `probe`
-//!   (reading, and examining places with bounded work), `front` (what comes before the data)
+//! - `layout` (bytes to fields and back: headers, entries, tenant IDs, and the decoder of a block), `toc` (entries in
+//!   turn), `probe` (reading, and examining places with bounded work), `front` (what comes before the data)
 //! - `judge` (the rules)
 //! - `claims` (the ledger of the data), `rows` and `emit` (messages), which `reading` combines
-//! - the scans: `partitions` with `partition_search` (version 1), `listed` and `unlisted` with `block_search`
-//!   (version 2, with and without a sound table of contents), and `pruned` with either
-//! - `Course` of `pruned`, the choice of a scan, with which `walk` reads a file. `explain` has its errors.
-//! - `lookup`, with the list of `verified` blocks if the table of contents does not lead to the blocks
+//! - the scans: `partitions` (version 1), `listed` and `unlisted` with `block_search` (version 2, with and without a
+//!   sound table of contents); `listed` has also the one that reads only what matches
+//! - `walk`, which chooses a scan. `explain` has its errors.
+//! - `lookup`, with a list of verified blocks if the table of contents does not lead to the blocks
 //! - `runs`, the writer's memory, and `contents`, the blocks of a segment
 
-mod block;
 mod block_search;
 mod candidates;
 mod claims;
@@ -55,17 +54,14 @@ mod layout;
 mod listed;
 mod lookup;
 mod part;
-mod partition_search;
 mod partitions;
 mod probe;
-mod pruned;
 mod reading;
 mod rows;
 mod runs;
 mod salvage;
 mod toc;
 mod unlisted;
-mod verified;
 mod walk;
 mod writer;
 

@@ -8,16 +8,16 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::block::Shape;
 use super::front::{COUNT_BYTES, Front, Segment};
+use super::layout::Shape;
 use super::probe::{Hashed, Input, block_crc};
 use super::toc::{Entry, TOC_START};
 use super::{VERSION_2, judge};
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::source::{Source, Window};
-use crate::walk::part::another_file;
-use crate::walk::{Options, part};
+use crate::walk::Options;
+use crate::walk::part::{self, another_file};
 
 /// A part preferably begins after a block of at most this share of the target size, because that block is checked
 /// again.

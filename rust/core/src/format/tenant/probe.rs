@@ -3,9 +3,8 @@
 
 use std::sync::Arc;
 
-use super::block::{BLOCK_HEADER_BYTES, Decoder, Name, Shape};
 use super::front::{Front, Segment};
-use super::layout::{HEAD_BYTES, TAIL_BYTES, TocEntry};
+use super::layout::{BLOCK_HEADER_BYTES, Decoder, HEAD_BYTES, Name, Shape, TAIL_BYTES, TocEntry};
 use super::toc::{Entries, Table, V2_ENTRY_BYTES, V2_HEAD_BYTES};
 use crate::bug::OrBug;
 use crate::cursor::fields;

@@ -2,10 +2,9 @@
 //! block or partition), what is emitted, what the step found, and the ledger.
 
 use super::VERSION_1;
-use super::block::{BLOCK_HEADER_BYTES, Name};
 use super::claims::Origin;
 use super::emit::{Emitter, Open};
-use super::layout::TocEntry;
+use super::layout::{BLOCK_HEADER_BYTES, Name, TocEntry};
 use super::probe::{Checks, Input};
 use super::rows::{GoodBlock, StepFindings};
 use super::toc::{Entry, Table};

@@ -3,9 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::block::Name;
 use super::judge::GoodPartition;
-use super::layout::TocEntry;
+use super::layout::{Name, TocEntry};
 use super::probe::Input;
 use crate::bug::OrBug;
 use crate::limits::LIMITS;

@@ -1,9 +1,8 @@
 //! Salvages the good blocks of a damaged segment (version 1: its good partitions): writes a new table of contents
 //! and the blocks. Each block keeps the CRC-32 that verified it.
 
-use super::block::BLOCK_HEADER_BYTES;
 use super::front::{COUNT_BYTES, Segment};
-use super::layout::{TocEntry, file_header, v1_entry};
+use super::layout::{BLOCK_HEADER_BYTES, TocEntry, file_header, v1_entry};
 use super::toc::{TOC_START, V1_ENTRY_BYTES, V2_ENTRY_BYTES};
 use super::walk::{TenantScan, TenantWalk};
 use super::{VERSION_1, VERSION_2};

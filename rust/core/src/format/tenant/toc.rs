@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::VERSION_1;
-use super::block::Name;
-use super::layout::{ENTRY_BYTES, HEAD_BYTES, TAIL_BYTES, TocEntry};
+use super::layout::{ENTRY_BYTES, HEAD_BYTES, Name, TAIL_BYTES, TocEntry};
 use crate::bug::OrBug;
 use crate::cursor::fields;
 use crate::error::Result;

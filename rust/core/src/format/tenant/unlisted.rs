@@ -3,11 +3,10 @@
 
 use std::cmp::Ordering;
 
-use super::block::BLOCK_HEADER_BYTES;
 use super::block_search::{BlockSearch, Good, Places, Verdict};
 use super::claims::Origin;
 use super::front::COUNT_BYTES;
-use super::layout::TocEntry;
+use super::layout::{BLOCK_HEADER_BYTES, TocEntry};
 use super::probe::{FAR_COST, Input, MOST_TENANT_BYTES};
 use super::reading::ScanState;
 use super::toc::{Entry, TOC_START, V2_ENTRY_BYTES};

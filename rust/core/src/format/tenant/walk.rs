@@ -3,18 +3,20 @@
 use std::sync::{Arc, OnceLock};
 
 use super::VERSION_1;
-use super::claims::Origin;
+use super::block_search::BlockSearch;
+use super::claims::{Claims, Origin};
 use super::emit::{Emitter, Open, no_message};
 use super::explain::{explain, explain_entry};
 use super::front::{COUNT_BYTES, Front, Segment};
 use super::judge::GoodPartition;
+use super::listed::{Listed, Pruned, Pruning};
 use super::part::{self, EntryRange, Progress};
-use super::partitions::OpenPartition;
+use super::partitions::{OpenPartition, Partitions};
 use super::probe::{Input, tenant_of};
-use super::pruned::{Course, Pruning};
 use super::reading::{Position, ScanState, SearchScope};
 use super::rows::{StepFindings, TenantRows};
 use super::toc::{Entry, TOC_START};
+use super::unlisted::Unlisted;
 use crate::bug::OrBug;
 use crate::error::{Damage, Error, Result};
 use crate::ledger::{Kind, Span};
@@ -99,7 +101,7 @@ impl TenantScan {
     /// A scan of only the unit that this entry describes, which a scan through the file [verified]: a block, or a
     /// partition of version 1. Its ledger covers this unit.
     ///
-    /// [verified]: super::verified::VerifiedBlocks
+    /// [verified]: super::lookup::VerifiedBlocks
     pub(super) fn of_unit(segment: &Segment, unit: &Entry) -> Self {
         let mut scan = Self::prune(segment, Some((unit.at, 0)));
         let on = &mut scan.on;
@@ -451,5 +453,41 @@ impl Scan for TenantScan {
         }
         let open = self.on.emitter.open.as_ref().map(|open| open.position);
         open.unwrap_or(self.on.ranges.at()).min(len)
+    }
+}
+
+/// The scan of a file, with its progress.
+#[derive(Debug)]
+enum Course {
+    /// None: the front decides about the whole file.
+    Refused,
+    /// Version 1.
+    Partitions(Partitions),
+    /// Version 2 with a sound table of contents.
+    Listed(Listed),
+    /// Version 2 without a sound table of contents.
+    Unlisted(Unlisted),
+    /// Only the blocks that match, with a sound table of contents.
+    Pruned(Pruned),
+}
+
+impl Course {
+    /// The scan of a file with this front, of which everything up to `at` is committed.
+    fn of(front: &Front, reach: SearchScope, at: u64) -> Self {
+        let is_v1 = front.version == VERSION_1;
+        match reach {
+            _ if front.refused => Self::Refused,
+            SearchScope::LockedFile if is_v1 => {
+                Self::Pruned(Pruned::Partitions(Default::default()))
+            }
+            SearchScope::LockedFile => Self::Pruned(Pruned::Blocks(BlockSearch::default())),
+            SearchScope::AfterLast if is_v1 => Self::Partitions(Partitions::default()),
+            SearchScope::AfterLast if front.is_sound() => Self::Listed(Listed {
+                search: BlockSearch::default(),
+                claims: Claims::new(at, front.len),
+                progress: None,
+            }),
+            SearchScope::AfterLast => Self::Unlisted(Unlisted::new(front.toc_end, front.len)),
+        }
     }
 }
