@@ -29,7 +29,7 @@ COMPARE_MUTATIONS ?= 10000
 COMPARE_ARGS ?=
 # The files that `make mutants` changes: those that write files, make the ledger, or decide whether a record, block or chunk is good.
 MUTATED ?= $(addprefix rust/core/src/,output/*.rs disk/*.rs ledger/*.rs uuid6.rs checksum/mod.rs \
-	$(addprefix walk/,budget.rs driver.rs stream.rs indexed/*.rs) \
+	$(addprefix walk/,budget.rs mod.rs stream.rs indexed.rs) \
 	$(addprefix format/active/,judge.rs layout.rs walk.rs group.rs resync.rs writer.rs) \
 	$(addprefix format/sealed/,judge.rs check.rs group.rs walk.rs open.rs front.rs trailer.rs) \
 	$(addprefix format/tenant/,judge.rs block_search.rs partitions.rs listed.rs unlisted.rs claims.rs layout.rs probe.rs walk.rs) \
