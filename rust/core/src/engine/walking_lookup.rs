@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::pending::Pending;
-use super::{Format, pending};
+use super::Format;
+use super::open::{self, Pending};
 use crate::error::Result;
 use crate::private::Sealed;
 use crate::record::{Order, OwnedRows, RecordId};
@@ -112,7 +112,7 @@ impl Lookup for WalkingLookup {
     fn range(&self, filter: &Filter) -> Result<Box<dyn Walk>> {
         let options = self.options.clone().filter(filter.clone());
         let (open, source, begin) = (self.format.walk, self.source.clone(), Begin::Beginning);
-        match pending::growing(self.format, &*source, &options, begin)? {
+        match open::growing(self.format, &*source, &options, begin)? {
             Some(growing) => {
                 let walk = open(source.clone(), &growing, begin.into())?;
                 let own = (open, self.format.unfinished);
