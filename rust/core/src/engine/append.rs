@@ -19,7 +19,7 @@ use crate::spec::settings::ZERO_TORN_TAIL;
 use crate::walk::{Begin, Driver, Options, Scan, Step, Walk, sum_up};
 
 /// Appends a record with these values, one for each column, to a buffer. Leaves the buffer as it is after an error.
-pub(crate) type Encode = fn(&mut Vec<u8>, &[Value<'_>]) -> Result<()>;
+type Encode = fn(&mut Vec<u8>, &[Value<'_>]) -> Result<()>;
 
 /// Opens a walk of a format.
 type OpenScan<S> = fn(Arc<dyn Source>, &Options, Begin<'_>) -> Result<Driver<S>>;

@@ -211,7 +211,7 @@ impl Last {
     ///
     /// # Errors
     /// [`Error::Replaced`], [`Error::Io`].
-    pub(crate) fn check(&self, source: &dyn Source) -> Result<()> {
+    fn check(&self, source: &dyn Source) -> Result<()> {
         let Extent { at, nbytes } = self.place;
         let found = Self::of(source, at, self.place.end())?;
         match found {

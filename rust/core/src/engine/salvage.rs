@@ -33,7 +33,7 @@ pub(crate) struct Run {
 
 impl Run {
     /// Where it ends in the damaged file.
-    pub(crate) const fn input_end(&self) -> u64 {
+    const fn input_end(&self) -> u64 {
         self.input.saturating_add(self.len)
     }
 

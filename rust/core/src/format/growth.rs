@@ -281,7 +281,7 @@ fn plan(
 }
 
 /// Whether the first unit is where it was, as it was.
-pub(super) fn has_first(source: &dyn Source, position: &Position) -> Result<bool> {
+fn has_first(source: &dyn Source, position: &Position) -> Result<bool> {
     let (Some(identity), Some(first)) = (&position.identity, position.first) else {
         return Ok(false);
     };

@@ -28,7 +28,7 @@ impl Budget {
     /// As long as no part exceeds its share, the whole walk does not exceed its budget, so all of them end the same
     /// searches. A part that exceeded its share is refused: whether the whole walk would have gone on depends on the
     /// other parts.
-    pub(crate) fn share(self, bytes: u64, len: u64) -> u64 {
+    fn share(self, bytes: u64, len: u64) -> u64 {
         let left = self.left(len);
         let share = u128::from(left) * u128::from(bytes) / u128::from(len.max(1));
         u64::try_from(share).unwrap_or(left).min(left)

@@ -120,7 +120,7 @@ pub(super) const COLUMNS: &[Column] = &[
 
 /// Whether the first record shows that this is a segment. Its checksum makes that certain. Its UUID and lengths
 /// make it likely if a greater UUID or unused space follows.
-pub(super) fn detect(source: &dyn Source, options: &Options) -> Result<Likelihood> {
+fn detect(source: &dyn Source, options: &Options) -> Result<Likelihood> {
     let len = source.len();
     let mut window = Window::default();
     let front = saturating_usize(len).min(MAX_HEADER_BYTES);

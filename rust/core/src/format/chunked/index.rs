@@ -126,7 +126,7 @@ impl<'a> Entries<'a> {
 
     /// Whether any item read so far has a matching checksum. After damage, all items up to the next good one are
     /// read.
-    pub(super) const fn any_verified(&self) -> bool {
+    const fn any_verified(&self) -> bool {
         self.verified
     }
 

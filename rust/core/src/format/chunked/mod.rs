@@ -214,7 +214,7 @@ fn detect(source: &dyn Source, _: &Options) -> Result<Likelihood> {
     })
 }
 
-pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
+fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
     let mut walk = ChunkedWalk::open(salvage.source(), salvage.options(), Begin::Beginning)?;
     let mut is_behind_chunk = false;
     while walk.step()? == Step::More {

@@ -106,7 +106,7 @@ impl Message {
     }
 
     /// The references that need to be resolved, if there are any.
-    pub(super) fn references(&self) -> Option<(&draft::Message, Items)> {
+    fn references(&self) -> Option<(&draft::Message, Items)> {
         match self {
             Self::Draft(message) if message.keys.is_some() && message.clock.count > 0 => {
                 Some((message, message.clock))

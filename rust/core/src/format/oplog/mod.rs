@@ -113,7 +113,7 @@ const MESSAGES: usize = 16;
 const DECODED_BYTES: usize = 256 << 10;
 
 /// Likely if the first messages, at least one, lie within the file and decode in the dialect of the options.
-pub(super) fn detect(source: &dyn Source, options: &Options) -> Result<Likelihood> {
+fn detect(source: &dyn Source, options: &Options) -> Result<Likelihood> {
     let (mut first, mut hops) = (Window::default(), Window::default());
     let front = saturating_usize(source.len()).min(DECODED_BYTES);
     let front = first.exact(source, 0, front, front)?;

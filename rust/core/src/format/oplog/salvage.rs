@@ -141,15 +141,15 @@ fn put_message(salvage: &mut Salvage<'_>, record: &Record, edits: &[Edit]) -> Re
 
 /// The numbers of the dropped messages, ascending: 8 bytes of memory each.
 #[derive(Debug, Default)]
-pub(super) struct Dropped(Vec<u64>);
+struct Dropped(Vec<u64>);
 
 impl Dropped {
     /// Adds one after all others.
-    pub(super) fn push(&mut self, seq: u64) {
+    fn push(&mut self, seq: u64) {
         self.0.push(seq);
     }
 
-    pub(super) const fn is_empty(&self) -> bool {
+    const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
@@ -171,37 +171,37 @@ impl Dropped {
 
 /// A number to be replaced. The new one is smaller, and so takes no more bytes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Edit {
+struct Edit {
     /// Where it is, relative to the beginning of the message.
-    pub(super) run: Run,
+    run: Run,
     value: u64,
 }
 
 impl Edit {
     /// The bytes of the new number, in its shortest form.
-    pub(super) fn bytes(&self) -> Vec<u8> {
+    fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         put_uint(&mut bytes, self.value);
         bytes
     }
 
     /// How many bytes fewer they are.
-    pub(super) fn saved(&self) -> u64 {
+    fn saved(&self) -> u64 {
         self.run.len.saturating_sub(self.bytes().len() as u64)
     }
 }
 
 /// A message that is being read, and the changes that it needs.
-pub(super) struct Renumbering<'a> {
-    pub(super) pieces: Pieces<'a>,
-    pub(super) dropped: &'a Dropped,
-    pub(super) dialect: Dialect,
+struct Renumbering<'a> {
+    pieces: Pieces<'a>,
+    dropped: &'a Dropped,
+    dialect: Dialect,
     /// The message's own number.
-    pub(super) seq: u64,
+    seq: u64,
     /// The changes found so far, in the order of the message: 32 bytes of memory each.
-    pub(super) edits: &'a mut Vec<Edit>,
+    edits: &'a mut Vec<Edit>,
     /// Why the first number that cannot follow cannot.
-    pub(super) refusal: &'a mut Option<String>,
+    refusal: &'a mut Option<String>,
 }
 
 impl Renumbering<'_> {

@@ -311,7 +311,7 @@ pub(super) fn each_piece(
 
 /// The index hash: of the entries before this offset, of these bytes as the terminator there, and of the checksums
 /// in this range.
-pub(super) fn index_hash(
+fn index_hash(
     source: &dyn Source,
     options: &Options,
     key: &Key,

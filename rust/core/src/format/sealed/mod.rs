@@ -129,7 +129,7 @@ pub static FORMAT: Format = Format {
 
 /// The trailer's key check under one of the keys makes it certain. Its magic and count make it likely. Without a
 /// trailer, entry 0 makes it likely if its offset is after a terminator and leads to a message.
-pub(super) fn detect(source: &dyn Source, options: &Options) -> Result<Likelihood> {
+fn detect(source: &dyn Source, options: &Options) -> Result<Likelihood> {
     if source.len() < ENTRY_BYTES as u64 {
         return Ok(Likelihood::No);
     }

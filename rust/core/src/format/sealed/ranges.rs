@@ -179,7 +179,7 @@ impl SealedScan {
     }
 
     /// What is wrong with an entry that failed with this cause since the last good message. Checks it once more.
-    pub(super) fn explain(&mut self, number: u64, cause: Cause) -> Result<Finding> {
+    fn explain(&mut self, number: u64, cause: Cause) -> Result<Finding> {
         let (prior, front) = (self.state.prior(), *self.front());
         let entry = self.checker.entry_elsewhere(number)?;
         if cause == Cause::SearchLimit {
@@ -196,7 +196,7 @@ impl SealedScan {
     }
 
     /// The error of the first damage. If there is none any more, of a file that has changed.
-    pub(super) fn raised(&self) -> Error {
+    fn raised(&self) -> Error {
         let Some((span, Some(finding))) = self.ranges.first_damage() else {
             return self.checker.reader.changed(self.state.end);
         };

@@ -64,7 +64,7 @@ pub(super) const fn trailer_bytes(count: u64) -> u64 {
 }
 
 /// The key check of this key.
-pub(super) fn key_check(key: &Key) -> u64 {
+fn key_check(key: &Key) -> u64 {
     hash(key, &[])
 }
 

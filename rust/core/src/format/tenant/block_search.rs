@@ -28,7 +28,7 @@ impl Good {
     }
 
     /// The entry that describes the block, with the partition and CRC-32 of this one.
-    pub(super) const fn says(&self, entry: &Entry) -> TocEntry {
+    const fn says(&self, entry: &Entry) -> TocEntry {
         TocEntry {
             partition: entry.partition,
             tenant_len: self.shape.tenant_len,

@@ -26,15 +26,15 @@ pub(super) enum Origin {
 #[derive(Clone, Debug)]
 pub(super) struct Claim {
     /// Where the range begins and ends.
-    pub(super) start: u64,
-    pub(super) end: u64,
+    start: u64,
+    end: u64,
     pub(super) cause: Option<Cause>,
     pub(super) origin: Origin,
     /// For failed entries: the end of the last one in the table, and their number.
-    pub(super) toc_end: u64,
+    toc_end: u64,
     pub(super) entries: u64,
     /// What it has received so far.
-    pub(super) left: Vec<(u64, u64)>,
+    left: Vec<(u64, u64)>,
 }
 
 impl Claim {

@@ -271,7 +271,7 @@ impl Front {
     }
 
     /// The entries, from the first on.
-    pub(super) fn begin(&self, options: &Options) -> Entries {
+    fn begin(&self, options: &Options) -> Entries {
         self.from(options, TOC_START, self.entries)
     }
 

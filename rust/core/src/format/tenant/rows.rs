@@ -30,9 +30,9 @@ pub(super) struct Message {
 /// A tenant in a partition, of which the step emits messages.
 #[derive(Clone, Debug)]
 pub(super) struct Tenant {
-    pub(super) partition: u32,
+    partition: u32,
     /// `None` if the ID is too long for a reader without bodies.
-    pub(super) id: Option<Arc<[u8]>>,
+    id: Option<Arc<[u8]>>,
     /// The length of the ID as text, in bytes.
     shown_bytes: usize,
 }
@@ -54,11 +54,11 @@ impl Tenant {
 
 /// Messages whose bytes begin at the absolute offset `base`.
 pub(super) struct TenantRows<'a> {
-    pub(super) base: u64,
+    base: u64,
     /// Empty if bodies are not read.
-    pub(super) bytes: &'a [u8],
-    pub(super) messages: &'a [Message],
-    pub(super) tenants: &'a [Tenant],
+    bytes: &'a [u8],
+    messages: &'a [Message],
+    tenants: &'a [Tenant],
 }
 
 impl TenantRows<'_> {
