@@ -25,22 +25,13 @@
 
 mod span;
 mod summary;
-mod tail;
-#[cfg(test)]
-mod tests;
-mod tiling;
-mod totals;
 
 #[doc(hidden)]
 pub use span::RecordRun;
-pub(crate) use span::overlapping;
-pub use span::{Kind, Span};
-pub use summary::Summary;
 #[cfg(feature = "chunked")]
-pub(crate) use tail::is_refused;
-pub(crate) use tail::{Fate, tail_end, whole_kind};
-use tiling::Covered;
-pub(crate) use tiling::Tiling;
-pub use totals::{Total, Totals};
+pub(crate) use span::is_refused;
+pub(crate) use span::{Fate, Tiling, overlapping, tail_end, whole_kind};
+pub use span::{Kind, Span};
+pub use summary::{Summary, Total, Totals};
 
 pub use crate::cause::Cause;
