@@ -15,7 +15,7 @@ const CALLS: [&str; 6] = [
 ];
 
 /// How many such calls each file has, and where they are left out. A new one belongs here, and into a scenario.
-const PLACES: [(&str, usize, &str); 12] = [
+const PLACES: [(&str, usize, &str); 10] = [
     // `sync`: the data, and the folder.
     ("output/appender.rs", 2, "crash_append"),
     // `sync`: a sidecar.
@@ -23,17 +23,15 @@ const PLACES: [(&str, usize, &str); 12] = [
     // `commit`: the folder. `sync`: the data. `place`: both ways to rename. `replace`: the link, or a rename, and the folder before and
     // after the new file has its name. Renaming back only serves an error that does not end the process:
     // `repair::whatever_fails_the_damaged_file_stays`.
+    // `commit_together`: `sync_folders`, called twice. Renaming back and the link aside only serve an error that does not end the process:
+    // `recover_faults::recovering_over_other_files`.
+    // `Staging`: `commit`: the folder before the last file, and behind it. `put`: renaming twice, the link.
+    // A rename instead of a link is only for file systems without links: `faults::converting_without_links`.
     (
         "output/new_file.rs",
-        9,
-        "crash_whole: writing, seal, index, undo; crash_repair",
+        17,
+        "crash_whole: writing, seal, index, undo, recover, convert; crash_repair",
     ),
-    // `commit`: the folder before the last file, and behind it. `put`: renaming twice, the link.
-    // A rename instead of a link is only for file systems without links: `faults::converting_without_links`.
-    ("output/staging.rs", 5, "crash_whole: convert"),
-    // `sync_folders`, called twice. Renaming back and the link aside only serve an error that does not end the process:
-    // `recover_faults::recovering_over_other_files`.
-    ("output/together.rs", 3, "crash_whole: recover"),
     // `sync`: a file before it is covered.
     ("source/file.rs", 1, "crash_parity"),
     // `commit`: the segment, and the folder where it is new.

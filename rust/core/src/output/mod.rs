@@ -5,9 +5,6 @@ mod appender;
 mod locked_file;
 mod new_file;
 mod spool;
-mod staging;
-mod together;
-mod write_buffer;
 
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
@@ -15,13 +12,10 @@ use std::path::Path;
 
 use crate::disk::DiskRef;
 use crate::error::{Error, Result};
-pub(crate) use appender::{Appender, is_quarantine_offset, quarantine_suffix};
+pub(crate) use appender::{Appender, WriteBuffer, is_quarantine_offset, quarantine_suffix};
 pub(crate) use locked_file::LockedFile;
-pub(crate) use new_file::NewFile;
+pub(crate) use new_file::{NewFile, Staging, commit_together};
 pub(crate) use spool::Spool;
-pub(crate) use staging::Staging;
-pub(crate) use together::commit_together;
-pub(crate) use write_buffer::WriteBuffer;
 
 /// The error if a new file does not get its name.
 const NOT_PLACED: &str = "cannot put the new file in its place, so it is removed";

@@ -1,5 +1,6 @@
-//! A file that appears under its name only when it is complete.
+//! Files that appear under their names only when they are complete: one, several together, and those of a writer that writes in place.
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,7 +8,8 @@ use std::sync::Arc;
 use super::{
     LockedFile, NOT_PLACED, NOT_SYNCED, folder, is_without_links, prefix, refuse_irregular,
 };
-use crate::disk::{Disk, DiskFile, DiskRef, Handle, Opening, Stat};
+use crate::bug::OrBug;
+use crate::disk::{Disk, DiskFile, DiskRef, Handle, Opening, Owner, Stat};
 use crate::error::{Error, Result};
 use crate::source::FileSource;
 
@@ -154,7 +156,7 @@ impl NewFile {
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
-    pub(super) fn place(mut self) -> Result<()> {
+    fn place(mut self) -> Result<()> {
         if let Some(temporary) = &self.temporary {
             let placed = if self.overwrite {
                 self.disk.rename(temporary, &self.path)
@@ -184,6 +186,224 @@ impl Drop for NewFile {
             && self.file.is_own()
         {
             let _ = self.disk.unlink(&temporary); // a leftover does no harm
+        }
+    }
+}
+
+/// Syncs all files and gives them their names, one after the other. The last one gets its name after those of the
+/// others are synced. So it never exists alone, also after a loss of power. If anything fails, all new files are
+/// removed, and the replaced ones are restored.
+///
+/// # Errors
+/// As [`NewFile::commit`].
+pub(crate) fn commit_together(disk: &DiskRef, files: Vec<NewFile>) -> Result<()> {
+    files.iter().try_for_each(NewFile::sync)?;
+    let mut placed = Vec::with_capacity(files.len());
+    let result = place_all(disk, files, &mut placed);
+    match result {
+        Ok(()) => placed
+            .iter()
+            .for_each(|file| discard(disk, file.before.as_deref())),
+        Err(_) => placed.iter().rev().for_each(|file| file.undo(disk)),
+    }
+    result
+}
+
+fn place_all(disk: &DiskRef, files: Vec<NewFile>, placed: &mut Vec<Placed>) -> Result<()> {
+    let others = files.len().saturating_sub(1);
+    for file in files {
+        if placed.len() == others {
+            sync_folders(disk, placed.iter())?;
+        }
+        let path = file.path().to_path_buf();
+        let before = link_aside(disk, &path)?;
+        if let Err(error) = file.place() {
+            discard(disk, before.as_deref());
+            return Err(error);
+        }
+        placed.push(Placed { path, before });
+    }
+    sync_folders(disk, placed.iter().skip(others))
+}
+
+/// Syncs each folder of these files once.
+fn sync_folders<'a>(disk: &DiskRef, files: impl Iterator<Item = &'a Placed>) -> Result<()> {
+    let folders: BTreeMap<_, _> = files.map(|file| (folder(&file.path), &file.path)).collect();
+    folders.into_iter().try_for_each(|(folder, path)| {
+        let synced = disk.sync_folder(folder);
+        synced.map_err(|error| failed(path, error))
+    })
+}
+
+/// A file that got its name. The file that it replaced, if any, has a second name.
+struct Placed {
+    path: PathBuf,
+    before: Option<PathBuf>,
+}
+
+impl Placed {
+    /// Errors are ignored: the first one is reported.
+    fn undo(&self, disk: &DiskRef) {
+        let _ = match &self.before {
+            Some(before) => disk.rename(before, &self.path),
+            None => disk.unlink(&self.path),
+        };
+    }
+}
+
+fn discard(disk: &DiskRef, before: Option<&Path>) {
+    if let Some(before) = before {
+        let _ = disk.unlink(before);
+    }
+}
+
+/// Gives the file at `path`, if there is one, a second name, so that it can be restored. On a file system without links
+/// there is none, and replacing cannot be undone.
+fn link_aside(disk: &DiskRef, path: &Path) -> Result<Option<PathBuf>> {
+    if !disk.is_taken(path) {
+        return Ok(None);
+    }
+    let linked = disk.temporary(folder(path), &prefix(path), ".old", |disk, name| {
+        disk.hard_link(path, name)
+    });
+    match linked {
+        // The second name stays until the outcome is known.
+        Ok(((), linked)) => Ok(Some(linked)),
+        Err(error) if is_without_links(&error) => Ok(None),
+        Err(error) => Err(failed(path, error)),
+    }
+}
+
+fn failed(path: &Path, error: std::io::Error) -> Error {
+    Error::io(Some(path), NOT_PLACED, error)
+}
+
+/// A folder beside a file that will be written. Dropping it removes it with its content, except in a fork of
+/// the process that began it.
+#[derive(Debug)]
+pub(crate) struct Staging {
+    inside: PathBuf,
+    disk: DiskRef,
+    path: PathBuf,
+    overwrite: bool,
+    owner: Owner,
+}
+
+impl Staging {
+    /// Begins the file that will be `path`.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if `path` exists and `overwrite` is not set, or if its folder cannot be written to.
+    pub(crate) fn create(disk: &DiskRef, path: &Path, overwrite: bool) -> Result<Self> {
+        let failed = |error| Error::io(Some(path), "cannot open for writing", error);
+        if !overwrite && disk.is_taken(path) {
+            return Err(failed(ErrorKind::AlreadyExists.into()));
+        }
+        refuse_irregular(disk, path)?;
+        let prefix = ".seglake.".as_ref();
+        let made = disk.temporary(folder(path), prefix, ".tmp", |disk, path| {
+            disk.create_folder(path)
+        });
+        let ((), inside) = made.map_err(failed)?;
+        Ok(Self {
+            inside,
+            disk: disk.clone(),
+            path: path.to_path_buf(),
+            overwrite,
+            owner: Owner::here(),
+        })
+    }
+
+    /// Marks it as inherited by a fork of the process that began it.
+    #[cfg(test)]
+    pub(crate) const fn disown(&mut self) {
+        self.owner = Owner::elsewhere();
+    }
+
+    /// The temporary path of the file: the same name, in that folder. If the path has no name (`..`), it is the
+    /// folder itself; writing there fails, as it would at the path.
+    pub(crate) fn inside(&self) -> PathBuf {
+        self.inside.join(self.path.file_name().unwrap_or_default())
+    }
+
+    /// The same error, with the final path instead of that in this folder, which users do not know.
+    pub(crate) fn outside(&self, error: Error) -> Error {
+        match error {
+            Error::Io {
+                path: Some(path),
+                action,
+                source,
+            } if path.starts_with(&self.inside) => {
+                let place = self.place(&path);
+                // There, "in its place" refers to the final path, not to this folder.
+                let is_there = action == NOT_SYNCED;
+                let action = if is_there {
+                    NOT_PLACED.to_owned()
+                } else {
+                    action
+                };
+                Error::io(Some(&place), action, source)
+            }
+            error => error,
+        }
+    }
+
+    /// Moves all files to their final places, the main one last. When it exists, the others do, also after a loss of
+    /// power.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; also if one of them exists and `overwrite` is not set. Then no new file remains; with
+    /// `overwrite`, files beside the main one may already be replaced. If only folders could not be synced, all files
+    /// stay in their places, complete.
+    pub(crate) fn commit(self) -> Result<()> {
+        let failed = |action: &str, error| Error::io(Some(&self.path), action, error);
+        let main = self.inside();
+        let files = self.disk.list(&self.inside);
+        let mut files = files.map_err(|error| failed(NOT_PLACED, error))?;
+        files.sort_by_key(|file| *file == main);
+        let mut placed: Vec<PathBuf> = Vec::new();
+        for file in files {
+            let place = self.place(&file);
+            let ready = match file == main && !placed.is_empty() {
+                true => self.disk.sync_folder(folder(&self.path)),
+                false => Ok(()),
+            };
+            if let Err(error) = ready.and_then(|()| self.put(&file, &place)) {
+                for place in placed.iter().filter(|_| !self.overwrite) {
+                    let _ = self.disk.unlink(place); // the first error is reported
+                }
+                return Err(failed(NOT_PLACED, error));
+            }
+            placed.push(place);
+        }
+        let synced = self.disk.sync_folder(folder(&self.path));
+        synced.map_err(|error| failed(NOT_SYNCED, error))
+    }
+
+    /// The final path of a file in this folder.
+    fn place(&self, file: &Path) -> PathBuf {
+        let name = file.file_name();
+        folder(&self.path).join(name.or_bug_default("a name for each file in a folder"))
+    }
+
+    fn put(&self, file: &Path, place: &Path) -> std::io::Result<()> {
+        if self.overwrite {
+            return self.disk.rename(file, place);
+        }
+        // A link fails if the file exists; a rename would replace it. The other name is removed with the folder.
+        match self.disk.hard_link(file, place) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error),
+            Ok(()) => Ok(()),
+            Err(_) if self.disk.is_taken(place) => Err(ErrorKind::AlreadyExists.into()),
+            Err(_) => self.disk.rename(file, place),
+        }
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        if self.owner.is_here() {
+            let _ = self.disk.remove_folder(&self.inside); // a leftover does no harm
         }
     }
 }
