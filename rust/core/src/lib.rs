@@ -92,13 +92,9 @@ mod cursor;
 mod disk;
 mod engine;
 pub mod error;
-#[cfg(feature = "faults")]
-#[doc(hidden)]
-pub mod faults;
 pub mod format;
 pub mod ledger;
 mod limits;
-mod operation;
 mod os_paths;
 mod output;
 pub mod parity;
@@ -123,6 +119,9 @@ mod words;
 pub use bug::OrBug;
 #[doc(hidden)]
 pub use disk::durable;
+#[cfg(feature = "faults")]
+#[doc(hidden)]
+pub use disk::faults;
 pub use error::{Damage, Error, Finding, Result};
 pub use format::{OnDamage, Options, RecordId, Sidecar, Value};
 pub use reader::{Reader, Records, create, open, verify};

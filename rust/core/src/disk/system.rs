@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Disk, DiskFile, Kind, Map, Opening, Stat};
+#[cfg(feature = "faults")]
+use super::faults::reach;
+use super::{Disk, DiskFile, Kind, Map, Opening, Operation, Stat};
 use crate::bug::OrBug;
 use crate::cursor::Cursor;
-#[cfg(feature = "faults")]
-use crate::faults::reach;
-use crate::operation::Operation;
 
 /// Continues an operation with the number of bytes to transfer.
 #[cfg(not(feature = "faults"))]

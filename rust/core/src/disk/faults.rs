@@ -16,8 +16,7 @@
 use std::cell::RefCell;
 use std::io;
 
-pub use crate::disk::{Disk, DiskFile, Kind, Map, Opening, Stat};
-pub use crate::operation::Operation;
+pub use super::{Disk, DiskFile, Kind, Map, Opening, Operation, Stat};
 
 /// A fault: one operation fails, or all from one on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
