@@ -43,11 +43,8 @@
 
 mod ahead;
 mod bound;
-mod broken;
-mod capped;
 mod file;
 mod memory;
-mod tail;
 mod unchanged;
 mod view;
 mod window;
@@ -62,19 +59,17 @@ pub use ahead::{PieceSizes, ReadAhead};
 #[doc(hidden)]
 pub use bound::{Bound, SaidBy};
 pub(crate) use bound::{BoundSource, expected_len};
-pub(crate) use broken::up_to_page;
-#[doc(hidden)]
-pub use capped::CappedSource;
-pub(crate) use capped::uncompared;
 pub use file::FileSource;
 #[doc(hidden)]
 pub use file::open_regular;
+pub(crate) use file::up_to_page;
 pub(crate) use memory::out_of_bounds;
 pub use memory::{BytesSource, MappedSource};
-pub(crate) use tail::{data_end, data_end_after};
 pub(crate) use unchanged::{ReadAgain, Unchanged};
-pub(crate) use view::{Change, Fill, View};
-pub(crate) use window::Window;
+#[doc(hidden)]
+pub use view::CappedSource;
+pub(crate) use view::{Change, Fill, View, uncompared};
+pub(crate) use window::{Window, data_end, data_end_after};
 
 use crate::disk::{DiskRef, Kind};
 use crate::error::{Error, Result};
