@@ -2,9 +2,6 @@
 
 mod buffer;
 mod column;
-mod extend;
-mod id;
-mod owned;
 mod rows;
 mod scalar;
 #[cfg(feature = "arrow")]
@@ -12,10 +9,8 @@ pub(crate) mod views;
 
 pub use buffer::{ColumnBuffer, Values};
 pub use column::{Checked, Column, ColumnKind, Order, UuidType, Value};
-pub use id::RecordId;
-pub(crate) use owned::OwnedRows;
-pub use owned::{Record, RecordSet};
-pub use rows::{Room, Rows};
+pub(crate) use rows::OwnedRows;
+pub use rows::{Record, RecordId, RecordSet, Room, Rows};
 pub use scalar::Scalar;
 #[cfg(feature = "arrow")]
 pub use views::Views;
