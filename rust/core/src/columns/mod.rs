@@ -19,8 +19,6 @@
 //! ```
 
 #[cfg(feature = "arrow")]
-mod ahead;
-#[cfg(feature = "arrow")]
 mod arrays;
 #[cfg(feature = "arrow")]
 mod batches;
@@ -30,8 +28,6 @@ mod damage;
 mod parallel;
 #[cfg(feature = "arrow")]
 mod selection;
-#[cfg(feature = "arrow")]
-mod uint64;
 #[cfg(feature = "arrow")]
 mod walk_batches;
 
@@ -49,7 +45,7 @@ pub use damage::{damage, damage_schema};
 #[cfg(feature = "arrow")]
 pub use selection::Selection;
 #[cfg(feature = "arrow")]
-pub use uint64::Uint64Type;
+pub use selection::Uint64Type;
 #[cfg(feature = "arrow")]
 #[doc(hidden)] // public for the Python extension
 pub use walk_batches::Batch;
