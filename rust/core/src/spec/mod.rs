@@ -1,7 +1,6 @@
 //! What a format is called, which columns and options it has, and what its files may be like: plain data.
 
 pub(crate) mod filter;
-mod like;
 pub(crate) mod settings;
 
 use std::fmt;
