@@ -84,7 +84,6 @@
 mod bug;
 mod cause;
 pub mod checksum;
-mod choices;
 pub mod columns;
 #[cfg(feature = "chunked")]
 mod compress;

@@ -7,7 +7,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::checksum::Key;
-use crate::choices::choices;
 #[cfg(feature = "faults")]
 use crate::disk::Disk;
 use crate::disk::DiskRef;
@@ -15,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::ledger::Summary;
 use crate::private::Sealed;
 use crate::record::{Column, RecordId, Value};
-use crate::setters::{disk_and_settings, setters};
+use crate::setters::{choices, disk_and_settings, setters};
 use crate::spec::settings::{FormatOption, Setting, Settings};
 use crate::spec::{Dialect, Spec};
 use crate::walk::Interrupt;

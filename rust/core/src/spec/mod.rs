@@ -5,8 +5,8 @@ pub(crate) mod settings;
 
 use std::fmt;
 
-use crate::choices::choices;
 use crate::record::{Checked, Column, ColumnKind};
+use crate::setters::choices;
 
 pub use filter::Filter;
 pub(crate) use filter::{Types, UuidBounds};

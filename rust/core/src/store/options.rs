@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use crate::checksum::Key;
-use crate::choices::choices;
 use crate::disk::DiskRef;
 use crate::error::{Error, Result};
 use crate::parity::Parameters;
-use crate::setters::setters;
+use crate::setters::{choices, setters};
 
 choices! {
     /// What a write of a log waits for.

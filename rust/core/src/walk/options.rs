@@ -8,12 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Eof;
 use crate::checksum::Key;
-use crate::choices::choices;
 #[cfg(feature = "faults")]
 use crate::disk::Disk;
 use crate::disk::DiskRef;
 use crate::error::{Error, Result};
-use crate::setters::{disk_and_settings, setters};
+use crate::setters::{choices, disk_and_settings, setters};
 use crate::source::Source;
 use crate::spec::settings::{FormatOption, Setting, Settings};
 use crate::spec::{Dialect, Filter, Spec};
