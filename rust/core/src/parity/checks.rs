@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use super::band::JudgedBand;
 use super::bytes::{BlockHasher, Files, PIECE_BYTES};
-use super::judge::{Judged, JudgedBand};
+use super::judge::Judged;
 use super::layout::{Geometry, Set};
 use super::ledger::{FileKind, FileSpan};
 use crate::bug::OrBug;

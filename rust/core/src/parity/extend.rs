@@ -2,12 +2,10 @@
 
 use std::fmt;
 
-use super::bytes::Files;
-use super::change::Change;
-use super::encode::{Encoding, head, reading};
+use super::bytes::{Files, KnownBytes};
+use super::encode::{Change, Encoding, head, reading};
 use super::frames::{Frame, Frames};
 use super::judge::{BlockProof, Judged};
-use super::known::KnownBytes;
 use super::layout::{Head, Set};
 use super::ledger::{Cause, Content, FileSpan, SidecarRange};
 use super::report::{Inspection, Options, verify};

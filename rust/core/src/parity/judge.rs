@@ -1,16 +1,12 @@
-//! Judging a frame: which blocks of its band are proven (rules 5 to 7), and the frame itself (rule 10).
+//! Judging a frame: which blocks of its band are proven (rules 5 and 7), also by computing them from the others of their group (rule 6).
 
-use std::cmp::Reverse;
 use std::ops::Range;
 
-use super::bytes::{BlockHasher, Files, PIECE_BYTES};
-use super::frames::{Frame, Frames};
-use super::known::KnownBytes;
+use parity_code::{Matrix, Multiplier};
+
+use super::bytes::{BlockHasher, Files, KnownBytes, PIECE_BYTES};
+use super::frames::Frame;
 use super::layout::{ENTRY_BYTES, Geometry, HEAD_BYTES, Head, Set};
-use super::ledger::{
-    Blocks, Cause, Content, FileKind, FileSpan, LostRange, SidecarKind, SidecarRange, SidecarSpan,
-    WorstGroup, push,
-};
 use crate::bug::OrBug;
 use crate::error::Result;
 use crate::saturating::saturating_usize;
@@ -37,7 +33,7 @@ pub(super) struct Judged<'a> {
     pub(super) set: Set,
     pub(super) frame: Frame,
     pub(super) geometry: Geometry,
-    pub(super) hasher: BlockHasher,
+    hasher: BlockHasher,
     /// Where the band begins in the file.
     pub(super) band_start: u64,
     /// How many bytes of the band the file has.
@@ -51,7 +47,7 @@ pub(super) struct Judged<'a> {
     /// of its first table and has no parity.
     pub(super) data: Vec<BlockProof>,
     /// Whether parity blocks verify, as far as they are there.
-    pub(super) parity: Vec<bool>,
+    parity: Vec<bool>,
     /// The hashes of data blocks as they were in place when they were proven, or were read at last if nothing proved them.
     pub(super) hashes: Vec<u64>,
 }
@@ -110,13 +106,13 @@ impl<'a> Judged<'a> {
     }
 
     /// Whether a block can be proven by its entries: both heads cover all of it.
-    pub(super) fn is_agreed(&self, block: usize) -> bool {
+    fn is_agreed(&self, block: usize) -> bool {
         self.geometry.block(block).end <= self.agreed
     }
 
     /// Whether the entry that proves a computed block may be that of a shorter frame of the band, which was written to this one's
     /// place. It has a hash of fewer bytes of the file, and zeros as padding.
-    pub(super) fn may_be_shorter(
+    fn may_be_shorter(
         &self,
         known: &KnownBytes,
         block: usize,
@@ -140,7 +136,7 @@ impl<'a> Judged<'a> {
     }
 
     /// Whether a hash is that of an entry, in either table.
-    pub(super) fn is_entry(&self, entry: usize, hash: u64) -> bool {
+    fn is_entry(&self, entry: usize, hash: u64) -> bool {
         let mut tables = self.tables.iter();
         tables.any(|table| table.get(entry) == Some(&hash))
     }
@@ -194,7 +190,7 @@ impl<'a> Judged<'a> {
     }
 
     /// Hashes the data blocks after the last one with an entry, as far as the file has them: superseded frames may prove them.
-    fn hash_unlisted(&mut self) -> Result<()> {
+    pub(super) fn hash_unlisted(&mut self) -> Result<()> {
         let block_bytes = self.geometry.block_bytes;
         let there = self.file_there.min(self.geometry.len);
         let mut buffer = Vec::new();
@@ -236,7 +232,7 @@ impl<'a> Judged<'a> {
     }
 
     /// Parity blocks as they are stored.
-    pub(super) fn read_parity(&self, blocks: Range<usize>) -> Result<Vec<u8>> {
+    fn read_parity(&self, blocks: Range<usize>) -> Result<Vec<u8>> {
         let (front, bytes) = (self.geometry.front_bytes(), self.geometry.block_bytes);
         let range = front + blocks.start * bytes..front + blocks.end * bytes;
         read_frame(self.files, &self.frame, range)
@@ -248,7 +244,7 @@ impl<'a> Judged<'a> {
     }
 
     /// Adds all proven blocks to what is known.
-    fn tell(&self, known: &mut KnownBytes) {
+    pub(super) fn tell(&self, known: &mut KnownBytes) {
         for (block, proof) in self.data.iter().enumerate() {
             if *proof != BlockProof::None {
                 known.add(self.geometry.block(block));
@@ -257,7 +253,7 @@ impl<'a> Judged<'a> {
     }
 
     /// Rule 7 for the current frame, when superseded ones were judged.
-    fn judge_again(&mut self, known: &mut KnownBytes) -> Result<()> {
+    pub(super) fn judge_again(&mut self, known: &mut KnownBytes) -> Result<()> {
         self.verify_data(known, false)?;
         for block in 0..self.data.len() {
             let covered = known.covers(&self.geometry.block(block));
@@ -272,7 +268,7 @@ impl<'a> Judged<'a> {
     }
 
     /// Whether everything of the frame is as it would be written now. Lost blocks are left aside.
-    fn is_sound(&self) -> Result<bool> {
+    pub(super) fn is_sound(&self) -> Result<bool> {
         let proven = [BlockProof::Hash, BlockProof::None];
         Ok(self.data.iter().all(|proof| proven.contains(proof))
             && self.parity.iter().all(|is_verified| *is_verified)
@@ -301,7 +297,7 @@ impl<'a> Judged<'a> {
     }
 
     /// How many blocks of each group do not verify.
-    fn damaged_of_groups(&self) -> Vec<usize> {
+    pub(super) fn damaged_of_groups(&self) -> Vec<usize> {
         let geometry = &self.geometry;
         let mut damaged = vec![0usize; geometry.groups];
         let mut count = |block: usize, is_verified: bool| {
@@ -330,250 +326,115 @@ impl<'a> Judged<'a> {
         }
         damaged
     }
-}
 
-/// A band whose current frame was judged.
-pub(super) struct JudgedBand<'a> {
-    pub(super) current: Judged<'a>,
-    pub(super) known: KnownBytes,
-    /// What its frame is: sound, repaired or lost.
-    pub(super) kind: SidecarKind,
-    /// How many blocks of each group do not verify.
-    damaged: Vec<usize>,
-}
-
-impl<'a> JudgedBand<'a> {
-    /// Judges a current frame. If the sidecar was refused, that is by rule 5 alone, and none of the data blocks verifies: nothing of
-    /// the file is read.
-    pub(super) fn judge(
-        files: &'a Files<'a>,
-        frames: &Frames,
-        set: Set,
-        frame: Frame,
-        is_refused: bool,
-    ) -> Result<Self> {
-        let mut known = KnownBytes::of_ends(frames.ends(frame.band));
-        let mut current = Judged::open(files, set, frame)?;
-        if !is_refused {
-            current.verify_data(&known, false)?;
+    /// Rule 6: computes data blocks that are not proven, and puts the accepted ones in place. If this frame is judged
+    /// once more, they replace what superseded frames told; else they replace nothing that is known.
+    pub(super) fn compute(&mut self, known: &mut KnownBytes, again: bool) -> Result<()> {
+        if self.data.len() < self.geometry.blocks || self.parity.is_empty() {
+            return Ok(()); // without parity no group has as many known points as it needs
         }
-        current.verify_parity()?;
-        let damaged = current.damaged_of_groups();
-        if !is_refused && current.has_open_data() {
-            current.compute(&mut known, false)?;
-        }
-        if !is_refused && current.has_open_data() {
-            current.tell(&mut known);
-            let mut is_superseding = false;
-            if frames.superseded(frame.band).next().is_some() {
-                current.hash_unlisted()?;
+        for number in 0..self.geometry.groups {
+            let group = self.group(number);
+            if !group.wanted.is_empty() && group.known.len() == self.geometry.data {
+                self.compute_group(known, number, &group, again)?;
             }
-            for superseded in frames.superseded(frame.band) {
-                let mut older = Judged::open(files, set, *superseded)?;
-                older.verify_data(&known, false)?;
-                if older.has_open_data() {
-                    older.verify_parity()?;
-                    older.compute(&mut known, false)?;
-                }
-                older.tell(&mut known);
-                is_superseding = true;
-            }
-            if is_superseding {
-                current.judge_again(&mut known)?;
-            }
-        }
-        Self::with_state(current, known, damaged)
-    }
-
-    /// Judges a current frame all of whose data blocks were proven by its entries.
-    pub(super) fn judge_proven(files: &'a Files<'a>, set: Set, frame: Frame) -> Result<Self> {
-        let mut current = Judged::open(files, set, frame)?;
-        current.data.fill(BlockProof::Hash);
-        current.verify_parity()?;
-        let damaged = current.damaged_of_groups();
-        Self::with_state(current, KnownBytes::default(), damaged)
-    }
-
-    /// Rule 10.
-    fn with_state(current: Judged<'a>, known: KnownBytes, damaged: Vec<usize>) -> Result<Self> {
-        let mut band = Self {
-            kind: SidecarKind::Sound,
-            current,
-            known,
-            damaged,
-        };
-        if !band.current.is_sound()? {
-            let has_lost = band.current.has_open_data() && {
-                let mut lost = false;
-                band.runs(&mut |_, kind| {
-                    lost |= kind == FileKind::Lost;
-                    Ok(())
-                })?;
-                lost
-            };
-            band.kind = if has_lost {
-                SidecarKind::Lost
-            } else {
-                SidecarKind::Repaired
-            };
-        }
-        Ok(band)
-    }
-
-    /// The group with the most blocks that do not verify, if there are any.
-    pub(super) fn worst(&self) -> Option<WorstGroup> {
-        self.worst_among(0..self.damaged.len())
-    }
-
-    /// The same of the groups that have blocks of a range of bytes within the band.
-    pub(super) fn worst_of(&self, range: &Range<usize>) -> Option<WorstGroup> {
-        let geometry = &self.current.geometry;
-        let first = range.start / geometry.block_bytes;
-        let end = range.end.div_ceil(geometry.block_bytes);
-        // Of a longer range, each group has a block.
-        let end = end.min(first + geometry.groups);
-        self.worst_among((first..end).map(|block| block % geometry.groups))
-    }
-
-    /// Of groups with the same damage, the first one.
-    fn worst_among(&self, groups: impl Iterator<Item = usize>) -> Option<WorstGroup> {
-        let damaged = |group: usize| Some((group, *self.damaged.get(group)?));
-        let worst = groups
-            .filter_map(damaged)
-            .max_by_key(|(group, damaged)| (*damaged, Reverse(*group)));
-        let (group, damaged) = worst.filter(|(_, damaged)| *damaged > 0)?;
-        Some(WorstGroup {
-            band: self.current.frame.band,
-            group,
-            damaged,
-            parity: self.current.geometry.parity,
-        })
-    }
-
-    /// Rule 8: gives the data blocks of the band in order, as ranges of bytes within the band that each are of one
-    /// kind: sound, repaired or lost. A range of lost blocks may be as long as a head claims; it costs nothing.
-    pub(super) fn runs(
-        &self,
-        give: &mut dyn FnMut(Range<usize>, FileKind) -> Result<()>,
-    ) -> Result<()> {
-        let geometry = &self.current.geometry;
-        for (block, proof) in self.current.data.iter().enumerate() {
-            let kind = match proof {
-                BlockProof::None => FileKind::Lost,
-                _ => self.kind_of_known(block)?,
-            };
-            give(geometry.block(block), kind)?;
-        }
-        // After the last entry only superseded frames prove anything.
-        let mut at = self.current.data.len();
-        let bytes = geometry.block_bytes;
-        for range in self.known.ranges_from(at * bytes) {
-            let first = range.start.div_ceil(bytes).max(at);
-            let end = if range.end >= geometry.len {
-                geometry.blocks
-            } else {
-                range.end / bytes
-            };
-            if first < end && at < geometry.blocks {
-                if at < first {
-                    give(at * bytes..first * bytes, FileKind::Lost)?;
-                }
-                for block in first..end {
-                    give(geometry.block(block), self.kind_of_known(block)?)?;
-                }
-                at = end;
-            }
-        }
-        if at < geometry.blocks {
-            give(at * bytes..geometry.len, FileKind::Lost)?;
         }
         Ok(())
     }
 
-    /// The ranges of a band's data blocks.
-    pub(super) fn blocks(&self) -> Result<Blocks> {
-        let mut blocks = Blocks::default();
-        let current = &self.current;
-        self.runs(&mut |range, kind| {
-            let (start, end) = (range.start as u64, range.end as u64);
-            // Of many lost blocks, the first ones may be there and others not.
-            let bytes = current.geometry.block_bytes;
-            let there = (current.file_there / bytes * bytes).min(range.end);
-            let there = if current.file_there >= range.end {
-                end
-            } else {
-                (there as u64).max(start)
+    /// The points of a group: the first k known ones.
+    fn group(&self, number: usize) -> Group {
+        let geometry = &self.geometry;
+        let mut group = Group::default();
+        for point in (0..=u8::MAX).take(geometry.data + geometry.parity) {
+            let index = usize::from(point);
+            let block = index.saturating_sub(geometry.data) * geometry.groups + number;
+            let proof = self.data.get(index * geometry.groups + number);
+            let (is_known, is_stored) = match proof.filter(|_| index < geometry.data) {
+                Some(BlockProof::Hash | BlockProof::Superseded) => (true, true),
+                Some(BlockProof::Equal) => (false, true),
+                Some(BlockProof::None) => {
+                    group.wanted.push(point);
+                    (false, true)
+                }
+                None if index < geometry.data => (true, false),
+                None => (self.parity.get(block) == Some(&true), true),
             };
-            let parts = [
-                (start, there, Cause::ChecksumMismatch),
-                (there, end, Cause::Truncated),
-            ];
-            for (start, end, cause) in parts {
-                let span = FileSpan {
-                    start: current.band_start + start,
-                    end: current.band_start + end,
-                    kind,
-                    cause: (kind != FileKind::Sound).then_some(cause),
-                };
-                push(&mut blocks.spans, span);
+            if is_known && group.known.len() < geometry.data {
+                group.known.push(point);
+                if is_stored {
+                    group.stored.push(point);
+                }
             }
-            if kind == FileKind::Lost {
-                blocks.lose(LostRange {
-                    start: current.band_start + start,
-                    end: current.band_start + end,
-                    worst: self.worst_of(&range),
-                });
-            }
-            Ok(())
-        })?;
-        Ok(blocks)
+        }
+        group
     }
 
-    fn kind_of_known(&self, block: usize) -> Result<FileKind> {
-        let range = self.current.geometry.block(block);
-        if range.end > self.current.file_there {
-            return Ok(FileKind::Repaired);
+    fn compute_group(
+        &mut self,
+        known: &mut KnownBytes,
+        number: usize,
+        group: &Group,
+        again: bool,
+    ) -> Result<()> {
+        let matrix = Matrix::interpolating(&group.known, &group.stored, &group.wanted)
+            .or_bug("each point once")?;
+        let block_bytes = self.geometry.block_bytes;
+        let mut blocks = Vec::with_capacity(group.stored.len());
+        for point in &group.stored {
+            blocks.push(self.read_block(known, number, usize::from(*point))?);
         }
-        if !self.known.has_patch(&range) {
-            return Ok(FileKind::Sound);
-        }
-        let (files, start) = (self.current.files, self.current.band_start);
-        let (mut old, mut new) = (vec![0; range.len()], vec![0; range.len()]);
-        files.read_file(start + range.start as u64, &mut old)?;
-        self.known.read(files, start, range.start, &mut new)?;
-        Ok(if old == new {
-            FileKind::Sound
-        } else {
-            FileKind::Repaired
-        })
-    }
-}
-
-impl SidecarRange {
-    /// Its place in the ledger. A current frame was judged.
-    pub(super) fn span(&self, judged: Option<&JudgedBand<'_>>) -> SidecarSpan {
-        let (kind, cause) = match (self.content, judged) {
-            (Content::Corrupt, _) => (SidecarKind::Corrupt, Some(Cause::Unreferenced)),
-            (Content::TornTail, _) => (SidecarKind::TornTail, Some(Cause::Unreferenced)),
-            (Content::Frame(_), None) => (SidecarKind::Superseded, None),
-            (Content::Frame(frame), Some(band)) => {
-                let current = &band.current;
-                let is_cut = frame.is_cut(&current.set, current.files.sidecar.len());
-                let cause = if is_cut {
-                    Cause::Truncated
+        let columns: Vec<_> = blocks.iter().map(Vec::as_slice).collect();
+        let mut computed = vec![0; group.wanted.len() * block_bytes];
+        let mut sums: Vec<_> = computed.chunks_mut(block_bytes).collect();
+        Multiplier::new().add(&matrix, &columns, &mut sums);
+        for (point, computed) in group.wanted.iter().zip(computed.chunks(block_bytes)) {
+            let block = usize::from(*point) * self.geometry.groups + number;
+            if !self.is_agreed(block) {
+                continue;
+            }
+            let range = self.geometry.block(block);
+            let hashes = self.hasher.hash(block, computed, block_bytes);
+            let hash = *hashes.first().or_bug("the hash of a block")?;
+            let proof = if self.is_entry(block, hash) {
+                let bytes = computed.get(..range.len()).or_bug("a whole block")?;
+                if self.may_be_shorter(known, block, bytes, hash)? {
+                    continue;
+                }
+                if again {
+                    known.replace(range.start, bytes);
+                    known.add(range);
                 } else {
-                    Cause::ChecksumMismatch
-                };
-                let is_sound = band.kind == SidecarKind::Sound;
-                (band.kind, (!is_sound).then_some(cause))
-            }
-        };
-        SidecarSpan {
-            start: self.start,
-            end: self.end,
-            kind,
-            cause,
+                    known.put(range.start, bytes);
+                }
+                BlockProof::Hash
+            } else if !known.is_missing(&range, self.file_there)
+                && self.read_block(known, number, usize::from(*point))? == computed
+            {
+                BlockProof::Equal
+            } else {
+                continue;
+            };
+            *self.data.get_mut(block).or_bug("a block of the group")? = proof;
+            *self.hashes.get_mut(block).or_bug("a block of the group")? = hash;
         }
+        Ok(())
+    }
+
+    /// The block of a group at a point: data as it is in place, with padding, or parity without the set's ID.
+    fn read_block(&self, known: &KnownBytes, group: usize, point: usize) -> Result<Vec<u8>> {
+        let geometry = &self.geometry;
+        if let Some(row) = point.checked_sub(geometry.data) {
+            let block = row * geometry.groups + group;
+            let mut parity = self.read_parity(block..block + 1)?;
+            self.set.mask(&mut parity);
+            return Ok(parity);
+        }
+        let range = geometry.block(point * geometry.groups + group);
+        let mut bytes = vec![0; geometry.block_bytes];
+        let there = bytes.get_mut(..range.len()).or_bug("a whole block")?;
+        known.read(self.files, self.band_start, range.start, there)?;
+        Ok(bytes)
     }
 }
 
@@ -582,4 +443,13 @@ fn read_frame(files: &Files<'_>, frame: &Frame, range: Range<usize>) -> Result<V
     let start = frame.start + range.start as u64;
     let end = frame.start + range.end as u64;
     files.read_sidecar(start, end.min(frame.end))
+}
+
+/// The known blocks of a group, and those to compute. Both in ascending order.
+#[derive(Default)]
+struct Group {
+    known: Vec<u8>,
+    /// Of the known points, those whose blocks are stored: others are zeros.
+    stored: Vec<u8>,
+    wanted: Vec<u8>,
 }

@@ -33,27 +33,22 @@
 //! A hash has 64 bits, and the set's ID is in the sidecar. So this is for accidents: it does not stop somebody who can
 //! read the sidecar and write the file, or write the sidecar.
 
+mod band;
 mod bytes;
-mod change;
 mod checks;
-mod compute;
 mod encode;
 mod extend;
 mod frames;
 mod judge;
-mod known;
 mod layout;
 mod ledger;
 mod protected;
-mod repair;
 mod report;
 
 #[doc(hidden)]
 pub use bytes::Files;
 #[doc(hidden)]
-pub use change::Change;
-#[doc(hidden)]
-pub use encode::protect;
+pub use encode::{Change, protect};
 #[doc(hidden)]
 pub use extend::{Coverage, Extended, Refusal, RefusedDamage, extend};
 
@@ -68,7 +63,5 @@ pub use ledger::{SidecarKind, SidecarSpan, WorstGroup};
 pub(crate) use protected::Differences;
 pub use protected::ProtectedSource;
 #[doc(hidden)]
-pub use repair::repair;
-#[doc(hidden)]
-pub use report::{FrameSpan, Options, verify};
+pub use report::{FrameSpan, Options, repair, verify};
 pub use report::{Outcome, Refused, Report};

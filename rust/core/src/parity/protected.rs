@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
+use super::band::JudgedBand;
 use super::bytes::{Files, PIECE_BYTES};
 use super::checks::{Checks, KeptBlocks, Proven};
 use super::frames::{Frame, Frames};
-use super::judge::{Judged, JudgedBand};
+use super::judge::Judged;
 use super::layout::{Geometry, Set};
 use super::ledger::{
     Blocks, Cause, Content, FileKind, FileSpan, SidecarRange, SidecarSpan, WorstGroup,

@@ -1,13 +1,14 @@
-//! What a sidecar says of a file (rules 9 and 13).
+//! What a sidecar says of a file (rules 9 and 13), and the bytes that repair it (rule 18).
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::bytes::Files;
+use super::band::JudgedBand;
+use super::bytes::{Files, KnownBytes, PIECE_BYTES};
+use super::encode::{Change, Encoding};
 use super::frames::Frames;
-use super::judge::{BlockProof, Judged, JudgedBand};
-use super::known::KnownBytes;
+use super::judge::{BlockProof, Judged};
 use super::ledger::{
     Blocks, Content, FileKind, FileSpan, LostRange, SidecarKind, SidecarRange, SidecarSpan,
     WorstGroup, file_ledger, gaps, lost_ranges, sidecar_ranges,
@@ -20,7 +21,7 @@ use crate::words::words;
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {
-    pub(crate) force: bool,
+    force: bool,
 }
 
 setters!(Options {
@@ -176,7 +177,7 @@ impl<'a> Inspection<'a> {
 
     /// Judges all bands, in the order of their current frames in the sidecar. `see` gets each range of the sidecar, and
     /// its band if it is a current frame.
-    pub(super) fn report(
+    fn report(
         &self,
         see: &mut dyn FnMut(&SidecarRange, Option<&JudgedBand<'_>>) -> Result<()>,
     ) -> Result<Report> {
@@ -247,4 +248,80 @@ impl<'a> Inspection<'a> {
         });
         spans.collect()
     }
+}
+
+/// Gives the changes that repair a file and its sidecar, and reports what was damaged. If the report is a refusal,
+/// there are no changes.
+///
+/// # Errors
+/// [`Error::Io`](crate::Error::Io) if bytes cannot be read; errors of `give`. What was given until then is right.
+pub fn repair(
+    files: Files<'_>,
+    options: Options,
+    give: &mut dyn FnMut(Change<'_>) -> Result<()>,
+) -> Result<Report> {
+    let inspection = Inspection::new(&files, options)?;
+    if inspection.refused.is_some() {
+        return inspection.report(&mut |_, _| Ok(()));
+    }
+    let gaps = inspection.gaps();
+    let keeps_all = gaps.iter().any(|span| span.kind == FileKind::Unverified);
+    let mut encoding = None;
+    inspection.report(&mut |range, band| {
+        if let Some(band) = band {
+            give_blocks(band, give)?;
+            if band.kind == SidecarKind::Repaired {
+                let encoding = encoding.get_or_insert_with(|| Encoding::new(band.current.set));
+                return give_frame(band, encoding, give);
+            }
+        }
+        let end = range.end.min(files.sidecar.len());
+        match range.content {
+            Content::Corrupt | Content::TornTail if !keeps_all => Ok(()),
+            _ => give(Change::Kept {
+                start: range.start,
+                end,
+            }),
+        }
+    })
+}
+
+/// Gives the repaired blocks of a band.
+fn give_blocks(
+    band: &JudgedBand<'_>,
+    give: &mut dyn FnMut(Change<'_>) -> Result<()>,
+) -> Result<()> {
+    let current = &band.current;
+    let mut buffer = Vec::with_capacity(current.geometry.block_bytes.min(PIECE_BYTES));
+    band.runs(&mut |range, kind| {
+        if kind != FileKind::Repaired {
+            return Ok(());
+        }
+        buffer.resize(range.len(), 0);
+        let start = current.band_start;
+        band.known
+            .read(current.files, start, range.start, &mut buffer)?;
+        give(Change::File {
+            offset: start + range.start as u64,
+            bytes: &buffer,
+        })
+    })
+}
+
+/// Gives the frame of a band, encoded anew.
+fn give_frame(
+    band: &JudgedBand<'_>,
+    encoding: &mut Encoding,
+    give: &mut dyn FnMut(Change<'_>) -> Result<()>,
+) -> Result<()> {
+    let current = &band.current;
+    let head = current.frame.head(current.set, false);
+    encoding.frame(
+        &head,
+        &mut |start, buffer| {
+            band.known
+                .read(current.files, current.band_start, start, buffer)
+        },
+        give,
+    )
 }
