@@ -1,16 +1,17 @@
-//! How far a segment's file has to reach, and the file that says where it ends. docs/formats/log.md, "How far a segment reaches".
+//! How far a segment's file has to reach, and the files that say so: where it ends, and why it is frozen. docs/formats/log.md, "How far a
+//! segment reaches".
 
 use std::path::Path;
 use std::sync::Arc;
 
-use super::folder::Segment;
-use super::frozen::{Frozen, write_new};
+use super::folder::{Segment, write_new};
 use super::mark::{Mark, SLOT_BYTES};
 use super::name::{SegmentId, SegmentKind};
 use crate::checksum::Key;
 use crate::disk::{DiskRef, Opening};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::parity::{Coverage, Files};
+use crate::saturating::saturating_usize;
 use crate::source::{Bound, BoundSource, FileSource, SaidBy, Source};
 
 /// How much of a segment's file is read, and how far it has to reach. Nothing is said of a sealed file, which tells by itself where
@@ -194,4 +195,57 @@ pub(super) fn write_end(
     write_new(disk, &folder.join(id.end_name()), |out| {
         out.write_all_at(&end.encode(key), 0)
     })
+}
+
+/// More than any description of a frozen segment has.
+const MOST_BYTES: usize = 1 << 20;
+
+/// What the file beside a frozen segment says.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+struct Frozen {
+    /// Why it is frozen.
+    reason: String,
+    /// The offset up to which it was on the disk, in bytes; `None` means all of it. Damage before that is an error, damage
+    /// after it can only be of records that nobody was told of.
+    synced: Option<u64>,
+}
+
+impl Frozen {
+    /// What is said of a segment, if anything can be read of it.
+    fn read(disk: &DiskRef, folder: &Path, id: SegmentId) -> Option<Self> {
+        let path = folder.join(id.frozen_name());
+        let file = disk.handle(&path, Opening::ReadOwn).ok()?;
+        let mut bytes = vec![0; saturating_usize(file.len().ok()?).min(MOST_BYTES)];
+        file.read_exact_at(&mut bytes, 0).ok()?;
+        serde_json::from_slice(&bytes).ok()
+    }
+}
+
+/// Writes down why a segment is kept as it is. Then writing can go on in a new one.
+pub(super) fn freeze(
+    disk: &DiskRef,
+    folder: &Path,
+    id: SegmentId,
+    reason: &str,
+    synced: Option<u64>,
+) -> Result<()> {
+    let said = Frozen {
+        reason: reason.to_owned(),
+        synced,
+    };
+    let text = serde_json::to_vec(&said).map_err(|error| {
+        Error::io(
+            Some(folder),
+            "cannot describe a frozen segment",
+            error.into(),
+        )
+    })?;
+    write_new(disk, &folder.join(id.frozen_name()), |out| {
+        out.write_all_at(&text, 0)
+    })
+}
+
+/// Why a segment is kept as it is that the disk cannot read.
+pub(super) fn unreadable_page((offset, error): (u64, String)) -> String {
+    format!("the disk cannot read the page at offset {offset}: {error}")
 }

@@ -1,18 +1,24 @@
-//! What is in a log's folder: docs/formats/log.md, "Names".
+//! What is in a log's folder, whether a file is the segment that its name says, and files that appear or vanish for good:
+//! docs/formats/log.md, "Names".
 
 use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::identity;
+use uuid::Uuid;
+
 use super::name::{SegmentId, SegmentKind};
 use crate::checksum::Key;
-use crate::disk::DiskRef;
+use crate::disk::{DiskRef, Handle};
+use crate::engine::Start;
 use crate::error::{Error, LogFault, Result};
-use crate::output::is_quarantine_offset;
-use crate::source::FileSource;
+use crate::format;
+use crate::output::{NewFile, is_quarantine_offset};
+use crate::record::Value;
+use crate::source::{FileSource, Source as _};
 use crate::verbs::repaired_name;
-use crate::walk::Options;
+use crate::walk::{Options, Step};
 
 /// How often a folder is listed before a gap is believed: each time it has to be the same one.
 const LISTINGS: usize = 10;
@@ -22,6 +28,8 @@ const MOST_LISTINGS: usize = 1000;
 const LISTED_AT_ONCE: usize = 32;
 /// How the names end of files that say why a segment is frozen.
 const FROZEN: &str = ".frozen";
+/// Where both kinds of segments have the UUID of their first record: at the beginning.
+const UUID_BYTES: usize = 16;
 
 /// A segment of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +65,7 @@ pub(super) struct Listing {
     /// The other files of segments that are there as both.
     pub(super) doubled: Vec<Segment>,
     /// The files of segments that have a parity sidecar.
-    pub(super) protected: HashSet<(SegmentId, SegmentKind)>,
+    protected: HashSet<(SegmentId, SegmentKind)>,
     /// What is kept beside segments: of a file of this kind, as sidecars are, or of the segment, of whatever kind that is.
     kept: Vec<(SegmentId, Option<SegmentKind>, PathBuf)>,
     pub(super) temporary: Vec<PathBuf>,
@@ -290,10 +298,68 @@ fn is_damaged(path: &Path) -> bool {
     name.is_some_and(|name| repaired_name(name).is_some())
 }
 
-/// Whether any of these segments tells that the key is the log's.
+/// Whether any of these segments has a sound first record under this key, which therefore is the log's.
 pub(super) fn is_key_of(disk: &DiskRef, key: Key, segments: &[Segment]) -> bool {
     let mut segments = segments.iter();
-    segments.any(|own| identity::is_key_of(disk, key, &own.path, own.kind))
+    segments.any(|own| {
+        let file = FileSource::open_on(disk, &own.path);
+        let first = file.and_then(|file| sound_first(disk, &[key], own.kind, &file));
+        matches!(first, Ok(Some(_)))
+    })
+}
+
+/// Refuses a sound segment under the name of another: its records would come twice, and those of the other not at all. What is
+/// wrong with a damaged one is left to those who read it.
+///
+/// # Errors
+/// [`Error::Log`].
+pub(super) fn check_identity(
+    disk: &DiskRef,
+    keys: &[Key],
+    (id, kind): (SegmentId, SegmentKind),
+    (path, file): (&Path, &FileSource),
+) -> Result<()> {
+    let mut first = [0; UUID_BYTES];
+    let read = file.read_exact_at(0, &mut first);
+    if read.is_err() || first == id.first.into_bytes() {
+        return Ok(());
+    }
+    match sound_first(disk, keys, kind, file) {
+        Ok(Some(found)) if found != id.first => Err(Error::log(
+            path,
+            LogFault::OtherSegment,
+            format!(
+                "expected the segment whose first record is {}, as its name says, found a sound one whose first record is {found}: it is another segment",
+                id.first
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The UUID of the first record, if that is sound.
+fn sound_first(
+    disk: &DiskRef,
+    keys: &[Key],
+    kind: SegmentKind,
+    file: &FileSource,
+) -> Result<Option<Uuid>> {
+    let options = Options::default()
+        .on_disk(disk)
+        .keys(keys.to_vec())
+        .format(kind.format())
+        .values(false);
+    let mut walk = format::open(Arc::new(file.again()?), &options, Start::Beginning)?;
+    while walk.step()? == Step::More {
+        let rows = walk.rows();
+        if !rows.is_empty() {
+            return Ok(match rows.field(0, 0) {
+                Value::Uuid(uuid) => Some(Uuid::from_bytes(uuid)),
+                _ => None,
+            });
+        }
+    }
+    Ok(None)
 }
 
 /// Opens the file of a segment, of the kind that was listed or of the other by now, and returns which. What the disk cannot read of it is
@@ -318,7 +384,7 @@ pub(super) fn open_file(
                     true => source.around_unreadable(),
                     false => source,
                 };
-                identity::check(disk, &options.keys, (id, kind), (&path, &source))?;
+                check_identity(disk, &options.keys, (id, kind), (&path, &source))?;
                 return Ok((source, kind));
             }
             Err(error) if error.is_not_found() => missing = Some(path),
@@ -371,4 +437,25 @@ pub fn is_beside_segment(name: &str) -> bool {
 #[must_use]
 pub fn is_log_name(name: &str) -> bool {
     name == super::mark::FILE_NAME || SegmentId::parse(name).is_some()
+}
+
+/// Writes a new file, which is on the disk with its name when this returns.
+pub(super) fn write_new(
+    disk: &DiskRef,
+    path: &Path,
+    write: impl FnOnce(&mut Handle) -> std::io::Result<()>,
+) -> Result<()> {
+    let mut new = NewFile::create(disk, path, true)?;
+    write(new.file()).map_err(|error| Error::io(Some(path), "cannot write", error))?;
+    new.commit()
+}
+
+/// Removes a file, if it is there, and makes that survive a loss of power before anything else is removed.
+pub(super) fn remove_synced(disk: &DiskRef, folder: &Path, path: &Path) -> Result<()> {
+    let removed = match disk.unlink(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    };
+    let removed = removed.and_then(|()| disk.sync_folder(folder));
+    removed.map_err(|error| Error::io(Some(path), "cannot remove", error))
 }

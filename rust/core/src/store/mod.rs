@@ -28,12 +28,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod batch;
 mod commit;
 mod end;
 mod folder;
-mod frozen;
-mod identity;
 mod lock;
 mod log;
 mod mark;
@@ -42,14 +39,12 @@ mod name;
 mod options;
 mod reader;
 mod recovery;
-mod rolling;
 mod sealing;
 mod skipped;
 mod snapshot;
 mod source;
 mod state;
 mod tail;
-mod unread;
 
 pub use folder::Segment;
 #[doc(hidden)]

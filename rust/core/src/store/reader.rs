@@ -1,4 +1,5 @@
-//! Reading a log: its segments as one, up to the synced mark. docs/formats/log.md, "Reading".
+//! Reading a log: its segments as one, up to the synced mark, and how many records are after it. docs/formats/log.md, "Reading" and "What
+//! is after the mark".
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,8 @@ use std::time::{Duration, SystemTime};
 use uuid::Uuid;
 
 use super::end::SegmentExtent;
-use super::folder::{Listing, Segment, absolute, is_key_of, open_file};
+use super::folder::{Listing, Segment, absolute, check_identity, is_key_of, open_file};
+use super::lock::Lock;
 use super::mark::{Mark, MarkState, Synced};
 use super::name::SegmentKind;
 use super::skipped::{Skipped, SkippedList, Unread};
@@ -18,16 +20,18 @@ use crate::columns::{Batches, Limits, Selection};
 use crate::disk::{DiskRef, Stat};
 use crate::engine::Start;
 use crate::error::{Error, Result};
-use crate::format::{self, active, sealed};
+use crate::format::active::{self, ActiveWalk};
+use crate::format::{self, sealed};
+use crate::ledger::Kind;
 use crate::reader::Records;
 use crate::record::{Column, Record, RecordId};
-use crate::source::{BytesSource, FileSource, Source};
+use crate::source::{BytesSource, FileSource, Source, data_end_after};
 use crate::spec::{Filter, UuidBounds};
 use crate::sync::Mutex;
 use crate::uuid6;
 use crate::verbs::Report;
 use crate::walk::layers::{EmptyWalk, Layered, WalkLayer};
-use crate::walk::{Hits, OnDamage, Options, Step, Walk};
+use crate::walk::{Begin, Hits, OnDamage, Options, Step, Walk};
 
 /// A log, to read, also beside its writer. What it gives is on the disk: no loss of power takes it back.
 ///
@@ -72,7 +76,7 @@ pub(super) struct View {
     pub(super) segments: Vec<Segment>,
     pub(super) mark: Mark,
     /// What is after the mark, of the newest segment's file as it was then.
-    pub(super) unread: Mutex<Option<(Option<Stat>, Option<Unread>)>>,
+    unread: Mutex<Option<(Option<Stat>, Option<Unread>)>>,
 }
 
 impl View {
@@ -467,6 +471,73 @@ impl LogReader {
             return format::lookup(source, &options)?.range(filter);
         }
         format::open(source, &options, start)
+    }
+
+    /// What readers leave out now, since it is after the synced mark and no writer has the log open: `None` if that is nothing, and while
+    /// a writer has it open.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn unread(&self) -> Result<Option<Unread>> {
+        self.unread_of(&*self.known()?)
+    }
+
+    /// The same, of a log that was listed.
+    pub(super) fn unread_of(&self, view: &View) -> Result<Option<Unread>> {
+        let Some(newest) = view.segments.last() else {
+            return Ok(None);
+        };
+        let reach = self.reach(view, newest);
+        let Some(bound) = reach.bound.filter(|_| reach.is_limit) else {
+            return Ok(None);
+        };
+        let is_pending = || Lock::is_held(self.disk(), self.path());
+        // Not by its name: of what is another segment nothing is read either.
+        let stat = self.disk().stat(&newest.path, true).ok();
+        // A writer that comes and goes moves the mark, with which all is listed again.
+        if let Ok(known) = view.unread.try_lock()
+            && let Some((_, unread)) = known.filter(|(of, _)| *of == stat)
+        {
+            return Ok(unread.filter(|_| !is_pending()));
+        }
+        if stat.is_some_and(|stat| bound.offset >= stat.len) || is_pending() {
+            return Ok(None);
+        }
+        let file = match FileSource::open_on(self.disk(), &newest.path) {
+            // Sealed or removed since it was listed.
+            Err(error) if error.is_not_found() => return Ok(None),
+            file => file?,
+        };
+        // Reading reports another segment under this name.
+        let of = (newest.id, newest.kind);
+        if check_identity(self.disk(), &[*self.key()], of, (&newest.path, &file)).is_err() {
+            return Ok(None);
+        }
+        let file = Arc::new(file.around_unreadable());
+        let options = self.options().for_ledger();
+        let (mut end, mut records) = (bound.offset, 0);
+        if data_end_after(&*file, end, || options.poll())? > end {
+            let mut walk = ActiveWalk::open(file, &options, Begin::Offset(end))?;
+            while walk.step()? == Step::More {
+                let used = walk.spans().iter().filter(|span| span.kind != Kind::Unused);
+                end = used.map(|span| span.end).fold(end, u64::max);
+                records += walk.rows().len() as u64;
+            }
+        }
+        if is_pending() || Mark::read(self.disk(), self.path(), self.key())? != view.mark {
+            return Ok(None);
+        }
+        let unread = (end > bound.offset).then_some(Unread {
+            id: newest.id,
+            offset: bound.offset,
+            nbytes: end - bound.offset,
+            records,
+            marked: view.mark.sequence,
+        });
+        if let Ok(mut known) = view.unread.try_lock() {
+            *known = Some((stat, unread));
+        }
+        Ok(unread)
     }
 }
 

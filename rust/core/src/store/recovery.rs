@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::folder::{Listing, Segment, is_key_of};
-use super::frozen::{freeze, remove_synced, unreadable_page};
+use super::end::{freeze, unreadable_page};
+use super::folder::{Listing, Segment, is_key_of, remove_synced};
 use super::mark::{Mark, MarkFile, MarkState};
 use super::name::{SegmentId, SegmentKind};
 use super::sealing::{remove_active, seal};

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
-use super::end::forget_end;
-use super::folder::{Listing, Segment};
-use super::frozen::{freeze, remove_synced, unreadable_page};
+use super::end::{forget_end, freeze, unreadable_page};
+use super::folder::{Listing, Segment, remove_synced};
 use super::mark::Mark;
 use super::name::{SegmentId, SegmentKind};
 use super::options::{LogOptions, Retention};

@@ -3,8 +3,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::folder::Segment;
-use super::frozen::write_new;
+use super::folder::{Segment, write_new};
 use super::mark::MarkFile;
 use super::name::SegmentKind;
 use super::reader::{LogReader, View};
