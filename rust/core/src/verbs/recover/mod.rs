@@ -2,7 +2,6 @@
 //! made up.
 
 mod manifest;
-mod places;
 mod sorting;
 mod undo;
 
@@ -12,9 +11,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use undo::undo_recover;
-
 use super::diagnosis::Reason;
+use super::paths::{refuse_same, suffixed};
 use super::stages::Stages;
 use super::{DiagnoseOptions, Report, diagnose, verify};
 use crate::bug::OrBug;
@@ -27,21 +25,37 @@ use crate::os_paths as paths;
 use crate::output::{NewFile, commit_together};
 use crate::setters::setters;
 use crate::source::{FileSource, Source};
+use crate::text;
 use crate::walk::{Eof, Options};
 use manifest::{Header, How, Id, Manifest, write_line};
-use places::Places;
 use sorting::{Sorted, Sorting, unwritten};
+pub use undo::undo_recover;
 use undo::{Parts, hash};
 
 /// The number of passes over the file: verify, copy, verify the copy, sort, restore.
 const STAGES: u64 = 5;
+
+/// The suffix of a quarantine after the name of the recovered file.
+const QUARANTINE: &str = ".quarantine";
+/// The suffix of a manifest after the name of its quarantine.
+const MANIFEST: &str = ".manifest.jsonl";
+
+/// The default path of a recovered file's quarantine.
+fn default_quarantine(recovered: &Path) -> PathBuf {
+    suffixed(recovered, QUARANTINE)
+}
+
+/// The path of a quarantine's manifest.
+fn manifest_of(quarantine: &Path) -> PathBuf {
+    suffixed(quarantine, MANIFEST)
+}
 
 /// Options of a recovery.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct RecoverOptions {
     pub(crate) quarantine: Option<PathBuf>,
-    pub(crate) if_exists: IfExists,
+    if_exists: IfExists,
     #[doc(hidden)] // public for the Python extension and tests
     pub force: bool,
     #[doc(hidden)] // public for the Python extension and tests
@@ -153,6 +167,76 @@ pub fn recover(
         manifest: named(&places.manifest),
         index: places.index,
     })
+}
+
+/// The files to write.
+#[derive(Clone, Debug)]
+struct Places {
+    recovered: PathBuf,
+    quarantine: PathBuf,
+    manifest: PathBuf,
+    /// For formats with an index beside the file.
+    index: Option<PathBuf>,
+}
+
+impl Places {
+    /// Settles all paths.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if two of them, or one of them and the source or its index, are the same file under any name.
+    fn new(
+        source: &dyn Source,
+        format: &Format,
+        options: &Options,
+        recovered: &Path,
+        recovery: &RecoverOptions,
+    ) -> Result<Self> {
+        let quarantine = match &recovery.quarantine {
+            Some(quarantine) => quarantine.clone(),
+            None => default_quarantine(recovered),
+        };
+        let has_index = match format.index {
+            Some(index_file) => (index_file.is_there)(source, options)?,
+            None => false,
+        };
+        let beside = |path: &Path| {
+            format
+                .index
+                .and_then(|index_file| (index_file.beside)(path))
+        };
+        let index = match beside(recovered) {
+            Some(index) => Some(index).filter(|_| has_index),
+            None if has_index => {
+                return Err(Error::Usage(format!(
+                    "{} has the name of its own index: give the new file another extension",
+                    text::path(recovered)
+                )));
+            }
+            None => None,
+        };
+        let places = Self {
+            recovered: recovered.to_path_buf(),
+            manifest: manifest_of(&quarantine),
+            quarantine,
+            index,
+        };
+        let source_index = source.path().and_then(beside);
+        refuse_same(
+            options.on(),
+            &[
+                ("the file that is read", source.path()),
+                (
+                    "the index of the file that is read",
+                    source_index.as_deref().filter(|_| has_index),
+                ),
+                ("the recovered file", Some(&places.recovered)),
+                ("the quarantine", Some(&places.quarantine)),
+                ("the manifest", Some(&places.manifest)),
+                ("the index of the recovered file", places.index.as_deref()),
+            ],
+        )?;
+        Ok(places)
+    }
 }
 
 /// The files that are being written.

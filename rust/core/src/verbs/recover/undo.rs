@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::manifest::{Header, Id, Manifest, Piece, Place};
-use super::places::{default_quarantine, manifest};
 use super::sorting::unwritten;
+use super::{default_quarantine, manifest_of};
 use crate::checksum::{Incremental, Key};
 use crate::engine::{IfExists, each_piece};
 use crate::error::{Error, Result};
@@ -52,7 +52,7 @@ pub fn undo_recover(
 ) -> Result<u64> {
     let destination = destination.as_ref();
     let quarantine_path = quarantine_of(&**recovered, quarantine)?;
-    let manifest_path = manifest(&quarantine_path);
+    let manifest_path = manifest_of(&quarantine_path);
     let files = [
         ("the recovered file", recovered.path()),
         ("the quarantine", Some(&*quarantine_path)),

@@ -1,19 +1,16 @@
 //! Repairs a file and its parity sidecar: new files take their places, or another path.
 
-mod new;
 mod pair;
-mod proof;
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use new::New;
-use pair::{Old, Pair};
-use proof::Proofs;
+use pair::{New, Old, Pair};
 use serde::{Deserialize, Serialize};
 
 use super::paths::{refuse_same, suffixed};
+use super::proof::Proofs;
 use super::protect::{SUFFIX as SIDECAR_SUFFIX, default_sidecar, sidecar_of};
 use super::stages::{CountingSource, Stages};
 use super::verify;

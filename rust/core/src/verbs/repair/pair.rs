@@ -1,12 +1,17 @@
-//! The file and its sidecar: opened, locked if they are to be replaced, and replaced.
+//! The file and its sidecar: the old ones, opened, locked if they are to be replaced, and replaced; and the new ones, which are begun
+//! once something changes, as copies with what is repaired written over them.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::{Job, damaged_name};
 use crate::disk::{DiskRef, Stat};
+use crate::engine::each_piece;
 use crate::error::{Error, Result};
 use crate::output::{LockedFile, NewFile};
-use crate::source::FileSource;
+use crate::parity::Change;
+use crate::saturating::saturating_usize;
+use crate::source::{FileSource, Source as _};
 use crate::text;
 use crate::verbs::paths::led_to;
 use crate::verbs::protect::{to_read, to_write};
@@ -70,7 +75,7 @@ impl Old {
     ///
     /// # Errors
     /// [`Error::Usage`]; [`Error::Io`].
-    pub(super) fn refuse_taken(&self, disk: &DiskRef) -> Result<()> {
+    fn refuse_taken(&self, disk: &DiskRef) -> Result<()> {
         if !disk.is_taken(&self.damaged) || self.file.is_at(&self.damaged)? {
             return Ok(());
         }
@@ -88,4 +93,190 @@ impl Old {
         new.replace(&self.file, &self.before, &self.damaged)?;
         Ok(self.damaged.clone())
     }
+}
+
+/// How much the file system is asked to copy at a time.
+const COPIED_BYTES: usize = 64 << 20;
+
+pub(super) struct New<'a> {
+    job: &'a Job<'a>,
+    pair: &'a Pair,
+    pub(super) file: Option<NewFile>,
+    pub(super) sidecar: Option<NewFile>,
+    /// How many bytes of the file changed or were added.
+    pub(super) changed: u64,
+    /// How many bytes the new sidecar has so far. Until it is begun they are those of the old one.
+    sidecar_bytes: u64,
+}
+
+impl<'a> New<'a> {
+    /// Begins the files that go to another path.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn begin(job: &'a Job<'a>, pair: &'a Pair) -> Result<Self> {
+        let mut new = Self {
+            job,
+            pair,
+            file: None,
+            sidecar: None,
+            changed: 0,
+            sidecar_bytes: 0,
+        };
+        if pair.old.is_none() {
+            new.begin_file()?;
+            new.begin_sidecar()?;
+        }
+        Ok(new)
+    }
+
+    /// Makes a change.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the old file cannot be kept; [`Error::Io`]; [`Error::Interrupted`].
+    pub(super) fn add(&mut self, change: Change<'_>) -> Result<()> {
+        match change {
+            Change::File { offset, bytes } => self.write_to_file(offset, bytes),
+            Change::Kept { start, end } => {
+                if self.sidecar.is_none() && start == self.sidecar_bytes {
+                    self.sidecar_bytes = end;
+                    return Ok(());
+                }
+                self.begin_sidecar()?;
+                self.copy_to_sidecar(start, end)
+            }
+            Change::Head(bytes) | Change::New(bytes) => {
+                self.begin_sidecar()?;
+                self.write_to_sidecar(bytes)
+            }
+        }
+    }
+
+    /// What is left out at the end of the sidecar changes it, too.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub(super) fn finish(&mut self) -> Result<()> {
+        if self.sidecar_bytes != self.pair.sidecar.len() {
+            self.begin_sidecar()?;
+        }
+        let (Some(file), Some((old, _))) = (&mut self.file, &self.pair.old) else {
+            return Ok(());
+        };
+        let action = "cannot give it the permissions and the time of the old file";
+        let set = file.file().set_like(&old.file.handle());
+        set.map_err(|error| Error::io(Some(self.job.path), action, error))
+    }
+
+    /// The repaired file.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn repaired(&self) -> Result<FileSource> {
+        of_either(self.file.as_ref(), &self.pair.file)
+    }
+
+    /// Its sidecar.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn repaired_sidecar(&self) -> Result<FileSource> {
+        of_either(self.sidecar.as_ref(), &self.pair.sidecar)
+    }
+
+    fn create(&self, target: &Path, old: Option<&Old>) -> Result<NewFile> {
+        let job = self.job;
+        let Some(old) = old else {
+            return NewFile::create_like(job.disk, target, false, job.path);
+        };
+        old.refuse_taken(job.disk)?;
+        NewFile::create_like(job.disk, old.file.path(), true, old.file.path())
+    }
+
+    /// Begins the new file as a copy of the old one.
+    fn begin_file(&mut self) -> Result<()> {
+        if self.file.is_some() {
+            return Ok(());
+        }
+        let old = self.pair.old.as_ref().map(|(file, _)| file);
+        let (mut new, old) = (self.create(self.job.target[0], old)?, &self.pair.file);
+        let (from, to, mut at) = (old.handle(), new.file().another(), 0);
+        let failed = |error| unwritten(&new, error);
+        while at < old.len() {
+            self.job.options.poll()?;
+            let len = saturating_usize(old.len() - at).min(COPIED_BYTES);
+            match to.copy_from(&from, at, len).map_err(failed)? {
+                0 => break,
+                copied => at += copied as u64,
+            }
+        }
+        each_piece(old, self.job.options, at..old.len(), |bytes| {
+            to.write_all_at(bytes, at).map_err(failed)?;
+            at += bytes.len() as u64;
+            Ok(())
+        })?;
+        self.file = Some(new);
+        Ok(())
+    }
+
+    fn write_to_file(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let there = self.pair.file.len().saturating_sub(offset);
+        let mut old = vec![0; saturating_usize(there).min(bytes.len())];
+        self.pair.file.read_exact_at(offset, &mut old)?;
+        let differs = old.iter().zip(bytes).filter(|(old, new)| old != new);
+        self.changed += (differs.count() + bytes.len() - old.len()) as u64;
+        self.begin_file()?;
+        let Some(new) = &mut self.file else {
+            return Ok(());
+        };
+        let written = new.file().write_all_at(bytes, offset);
+        written.map_err(|error| unwritten(new, error))
+    }
+
+    /// Begins the new sidecar with what it has in common with the old one.
+    fn begin_sidecar(&mut self) -> Result<()> {
+        if self.sidecar.is_some() {
+            return Ok(());
+        }
+        let old = self.pair.old.as_ref().map(|(_, sidecar)| sidecar);
+        self.sidecar = Some(self.create(self.job.target[1], old)?);
+        let kept = std::mem::take(&mut self.sidecar_bytes);
+        self.copy_to_sidecar(0, kept)
+    }
+
+    fn copy_to_sidecar(&mut self, start: u64, end: u64) -> Result<()> {
+        let (pair, options) = (self.pair, self.job.options);
+        each_piece(&pair.sidecar, options, start..end, |bytes| {
+            self.write_to_sidecar(bytes)
+        })
+    }
+
+    fn write_to_sidecar(&mut self, bytes: &[u8]) -> Result<()> {
+        let Some(new) = &mut self.sidecar else {
+            return Ok(());
+        };
+        let written = new.file().write_all_at(bytes, self.sidecar_bytes);
+        let failed = |error| Error::io(Some(new.path()), "cannot write the new sidecar", error);
+        written.map_err(failed)?;
+        self.sidecar_bytes += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+fn of_either(new: Option<&NewFile>, old: &FileSource) -> Result<FileSource> {
+    match new {
+        Some(new) => new.source(),
+        None => Ok(old.again()?.up_to(old.len())),
+    }
+}
+
+/// What was not done, and what to do next.
+fn unwritten(new: &NewFile, error: std::io::Error) -> Error {
+    let action = match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "cannot write the repaired file, which needs as much space as the damaged one: free some, or name a destination on another disk. Nothing was changed"
+        }
+        _ => "cannot write the repaired file",
+    };
+    Error::io(Some(new.path()), action, error)
 }
