@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-pub use crate::cause::Cause;
 use crate::text;
+pub use crate::words::Cause;
 use crate::words::words;
 
 /// The result of everything in this crate that can fail.

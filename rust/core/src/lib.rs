@@ -82,7 +82,6 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod bug;
-mod cause;
 pub mod checksum;
 pub mod columns;
 #[cfg(feature = "chunked")]

@@ -34,4 +34,4 @@ pub(crate) use span::{Fate, Tiling, overlapping, tail_end, whole_kind};
 pub use span::{Kind, Span};
 pub use summary::{Summary, Total, Totals};
 
-pub use crate::cause::Cause;
+pub use crate::words::Cause;

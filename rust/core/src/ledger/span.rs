@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cause::Cause;
+use crate::words::Cause;
 use crate::words::words;
 
 words! {

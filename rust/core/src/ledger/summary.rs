@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Kind, RecordRun, Span};
 use crate::bug::OrBug;
-use crate::cause::Cause;
 use crate::os_paths as paths;
 use crate::record::{Checked, Rows};
+use crate::words::Cause;
 
 /// A summary of a file, or of the part of it that was read: sums, and the first damaged ranges.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{Column, ColumnBuffer, Scalar, Value};
-use crate::cause::Cause;
 use crate::private::Sealed;
+use crate::words::Cause;
 
 /// Sound records in order. Methods that take a row panic if it is out of bounds, as slices do.
 pub trait Rows: Sealed {

@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Carry, Settle, Step, Walk};
-use crate::cause::Cause;
 use crate::error::{Error, Result};
 use crate::ledger::{RecordRun, Span};
 use crate::private::Sealed;
@@ -13,6 +12,7 @@ use crate::record::{Checked, ColumnBuffer, Rows, Value};
 use crate::source::Source;
 use crate::spec::Spec;
 use crate::spec::filter::Tests;
+use crate::words::Cause;
 
 /// What a wrapping walk changes.
 pub(crate) trait WalkLayer: Send {

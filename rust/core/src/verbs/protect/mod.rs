@@ -14,7 +14,6 @@ use super::Report;
 use super::paths::{led_to, refuse_same, suffixed};
 use super::stages::{CountingSource, Stages};
 use crate::bug::OrBug;
-use crate::cause::Cause;
 use crate::disk::DiskRef;
 use crate::error::{Error, Finding, Result};
 use crate::os_paths as paths;
@@ -23,7 +22,7 @@ use crate::parity::{self, Coverage, Extended, Files, Parameters, Refusal, Set};
 use crate::setters::setters;
 use crate::source::{FileSource, Source, Unchanged};
 use crate::walk::Options;
-use crate::words::words;
+use crate::words::{Cause, words};
 use sidecar::Assembly;
 use verified::VerifiedFile;
 
