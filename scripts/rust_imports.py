@@ -167,7 +167,9 @@ def read_crate(root: Path, folder: Path) -> Crate:
     front = read_module(files, start, None)
     modules = list(front.all())
     reached = {module.source.path for module in modules}
-    tests = {module.source.path for module in modules for module in read_tests(files, module)}
+    # A module in braces has its file's source, whose tests it does not declare.
+    whole = [module for module in modules if module.parent is None or module.parent.source is not module.source]
+    tests = {module.source.path for module in whole for module in read_tests(files, module)}
     for source in files.values():
         if source.path not in reached | tests:
             raise RustError(f"{source.path}:1: no `mod` declares this file: declare it or remove it")

@@ -316,6 +316,8 @@ def test_a_tie_names_its_first_line(tmp_path: Path) -> None:
 def test_files_of_tests_are_left_out(tmp_path: Path) -> None:
     files = {"lib.rs": "#[cfg(test)]\nmod tests;\n", "tests.rs": "mod more;", "tests/more.rs": "use crate::A;"}
     assert [each.path for each in crate(tmp_path, files).sources] == ["rust/core/src/lib.rs"]
+    files["lib.rs"] += "mod inline {}\n"
+    assert [each.path for each in crate(tmp_path, files).sources] == ["rust/core/src/lib.rs"]
 
 
 @pytest.mark.parametrize(

@@ -300,8 +300,7 @@ fn is_damaged(path: &Path) -> bool {
 
 /// Whether any of these segments has a sound first record under this key, which therefore is the log's.
 pub(super) fn is_key_of(disk: &DiskRef, key: Key, segments: &[Segment]) -> bool {
-    let mut segments = segments.iter();
-    segments.any(|own| {
+    segments.iter().any(|own| {
         let file = FileSource::open_on(disk, &own.path);
         let first = file.and_then(|file| sound_first(disk, &[key], own.kind, &file));
         matches!(first, Ok(Some(_)))
