@@ -7,7 +7,6 @@ mod new_file;
 mod spool;
 
 use std::ffi::{OsStr, OsString};
-use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::disk::DiskRef;
@@ -19,8 +18,6 @@ pub(crate) use spool::Spool;
 
 /// The error if a new file does not get its name.
 const NOT_PLACED: &str = "cannot put the new file in its place, so it is removed";
-/// The error if a new file has its name, but the folder could not be synced.
-const NOT_SYNCED: &str = "the new file is complete and in its place, but a loss of power may undo that: its folder cannot be synced";
 
 /// The longest name that can be extended to one of a temporary file: file systems allow 255 bytes.
 const LONGEST_NAME_BYTES: usize = 200;
@@ -47,14 +44,6 @@ fn refuse_irregular(disk: &DiskRef, path: &Path) -> Result<()> {
         Err(_) => Ok(()), // a missing file is made, and what hinders that says more
     };
     regular.map_err(|error| Error::io(Some(path), "cannot open for writing", error))
-}
-
-/// Whether a link failed since the file system has none.
-fn is_without_links(error: &std::io::Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::Unsupported | ErrorKind::PermissionDenied
-    )
 }
 
 /// The folder of a file.

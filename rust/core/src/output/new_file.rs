@@ -5,13 +5,14 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{
-    LockedFile, NOT_PLACED, NOT_SYNCED, folder, is_without_links, prefix, refuse_irregular,
-};
+use super::{LockedFile, NOT_PLACED, folder, prefix, refuse_irregular};
 use crate::bug::OrBug;
 use crate::disk::{Disk, DiskFile, DiskRef, Handle, Opening, Owner, Stat};
 use crate::error::{Error, Result};
 use crate::source::FileSource;
+
+/// The error if a new file has its name, but the folder could not be synced.
+const NOT_SYNCED: &str = "the new file is complete and in its place, but a loss of power may undo that: its folder cannot be synced";
 
 /// A file that is written beside its final place, under a temporary name. It is created exclusively, so no link is
 /// followed. Dropping it removes it, except in a fork of the process that began it.
@@ -168,6 +169,14 @@ impl NewFile {
         self.temporary = None;
         Ok(())
     }
+}
+
+/// Whether a link failed since the file system has none.
+fn is_without_links(error: &std::io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Unsupported | ErrorKind::PermissionDenied
+    )
 }
 
 /// Errors are ignored: the first one is reported. The second name goes only while the old file has its first one: a rename may have been
