@@ -1,4 +1,4 @@
-//! Blocks of a band, proven whenever they are read: the bytes that are given are those that were hashed.
+//! Blocks of a band, proven whenever they are read: the bytes that are given are those that were hashed, or were repaired.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -18,7 +18,7 @@ use crate::sync::Unpoisoned as _;
 /// rest of them.
 const KEPT_BLOCKS: usize = 32;
 
-/// What proves the data blocks of a band.
+/// What it takes to read bytes of a band: what proves its data blocks, and those that are repaired.
 pub(super) struct Checks {
     set: Set,
     band: u64,
@@ -31,6 +31,13 @@ pub(super) struct Checks {
     hashes: Vec<u64>,
     /// The blocks that are given unproven, ascending: those that are lost, and those whose bytes are not taken from the file.
     unproven: Vec<Range<usize>>,
+    patches: Vec<Patch>,
+}
+
+/// Adjacent bytes of a repaired block.
+struct Patch {
+    start: u64,
+    bytes: Vec<u8>,
 }
 
 impl Checks {
@@ -41,11 +48,16 @@ impl Checks {
         }
         let mut hashes = judged.take_table();
         hashes.truncate(judged.geometry.blocks);
-        Ok(Some(Self::new(judged, hashes, Vec::new())))
+        Ok(Some(Self::new(judged, hashes)))
     }
 
-    /// By what was found of a band whose blocks are these ranges of the file.
-    pub(super) fn of_judged(band: &mut JudgedBand<'_>, spans: &[FileSpan]) -> Self {
+    /// By what was found of a band whose blocks are these ranges of the file. Also returns where bytes of repaired blocks differ from the
+    /// file's, or are missing there: ascending, and they do not touch.
+    pub(super) fn of_judged(
+        band: &mut JudgedBand<'_>,
+        spans: &[FileSpan],
+    ) -> Result<(Self, Vec<Range<u64>>)> {
+        let (differing, patches) = repaired_bytes(band, spans)?;
         let hashes = std::mem::take(&mut band.current.hashes);
         let (start, bytes) = (band.current.band_start, band.current.geometry.block_bytes);
         let unproven = spans.iter().filter(|span| span.kind != FileKind::Sound);
@@ -53,10 +65,12 @@ impl Checks {
             let [first, end] = [span.start, span.end].map(|at| saturating_usize(at - start));
             first / bytes..end.div_ceil(bytes)
         });
-        Self::new(&band.current, hashes, unproven.collect())
+        let mut checks = Self::new(&band.current, hashes);
+        (checks.unproven, checks.patches) = (unproven.collect(), patches);
+        Ok((checks, differing))
     }
 
-    fn new(judged: &Judged<'_>, hashes: Vec<u64>, unproven: Vec<Range<usize>>) -> Self {
+    fn new(judged: &Judged<'_>, hashes: Vec<u64>) -> Self {
         Self {
             set: judged.set,
             band: judged.frame.band,
@@ -64,17 +78,21 @@ impl Checks {
             geometry: judged.geometry,
             there: judged.file_there,
             hashes,
-            unproven,
+            unproven: Vec::new(),
+            patches: Vec::new(),
         }
     }
 
     /// The bytes of memory that it takes.
     pub(super) fn bytes(&self) -> usize {
-        self.hashes.len() * size_of::<u64>() + self.unproven.len() * size_of::<Range<usize>>()
+        let patches = self.patches.iter().map(|patch| patch.bytes.len());
+        self.hashes.len() * size_of::<u64>()
+            + self.unproven.len() * size_of::<Range<usize>>()
+            + patches.sum::<usize>()
     }
 
-    /// Reads bytes of the band from an offset of the file on, and all blocks that they are in. Zeros are read in place of missing
-    /// bytes. Gives the first block that is not proven and has to be, if there is one: then the bytes are of no use.
+    /// Reads bytes of the band from an offset of the file on, and all blocks that they are in, with repaired blocks in their places. Zeros
+    /// are read in place of missing bytes. Gives the first block that is not proven and has to be, if there is one: then the bytes are of no use.
     pub(super) fn read(
         &self,
         files: &Files<'_>,
@@ -84,7 +102,8 @@ impl Checks {
     ) -> Result<Option<usize>> {
         let mut hasher = BlockHasher::new(self.set, self.band);
         let block_bytes = self.geometry.block_bytes;
-        let (mut left, mut at) = (bytes, at);
+        let range = at..at + bytes.len() as u64;
+        let (mut left, mut at) = (&mut *bytes, at);
         while !left.is_empty() {
             let within = saturating_usize(at - self.start);
             let block = within / block_bytes;
@@ -109,6 +128,9 @@ impl Checks {
             };
             at += len as u64;
             left = left.get_mut(len..).or_bug("no more than was left")?;
+        }
+        for patch in &self.patches {
+            patch.apply(&range, bytes);
         }
         Ok(None)
     }
@@ -156,6 +178,56 @@ impl Checks {
         let before = self.unproven.partition_point(|own| own.start <= block);
         let own = before.checked_sub(1).and_then(|own| self.unproven.get(own));
         own.is_none_or(|own| own.end <= block)
+    }
+}
+
+/// Where bytes of a band's repaired blocks differ from the file's, and these blocks.
+fn repaired_bytes(
+    band: &JudgedBand<'_>,
+    spans: &[FileSpan],
+) -> Result<(Vec<Range<u64>>, Vec<Patch>)> {
+    let (files, band_start) = (band.current.files, band.current.band_start);
+    let (mut differing, mut patches) = (Vec::<Range<u64>>::new(), Vec::new());
+    let mut old = Vec::new();
+    for span in spans.iter().filter(|span| span.kind == FileKind::Repaired) {
+        let len = saturating_usize(span.end - span.start);
+        let mut bytes = vec![0; len];
+        let within = saturating_usize(span.start - band_start);
+        band.known.read(files, band_start, within, &mut bytes)?;
+        old.resize(len, 0);
+        files.read_file(span.start, &mut old)?;
+        for ((old, new), at) in old.iter().zip(&bytes).zip(span.start..) {
+            if old == new && at < files.file_bytes {
+                continue;
+            }
+            match differing.last_mut() {
+                Some(last) if last.end == at => last.end += 1,
+                _ => differing.push(at..at + 1),
+            }
+        }
+        patches.push(Patch {
+            start: span.start,
+            bytes,
+        });
+    }
+    Ok((differing, patches))
+}
+
+impl Patch {
+    /// Puts its bytes into a buffer that has the bytes of a range.
+    fn apply(&self, range: &Range<u64>, buffer: &mut [u8]) {
+        let end = self.start + self.bytes.len() as u64;
+        let (first, last) = (self.start.max(range.start), end.min(range.end));
+        if first >= last {
+            return;
+        }
+        let place = |start| saturating_usize(first - start)..saturating_usize(last - start);
+        if let (Some(target), Some(own)) = (
+            buffer.get_mut(place(range.start)),
+            self.bytes.get(place(self.start)),
+        ) {
+            target.copy_from_slice(own);
+        }
     }
 }
 
@@ -262,6 +334,7 @@ mod tests {
             there: 200,
             hashes: vec![0; 4],
             unproven,
+            patches: Vec::new(),
         };
         let (kept, mut part) = (KeptBlocks::default(), [0; 10]);
         let mut read = |checks: Checks| checks.read(&files, 70, &mut part, &kept).unwrap();

@@ -127,7 +127,7 @@ impl Band {
 struct State {
     /// What is known of each band.
     known: Vec<BandState>,
-    recent: VecDeque<(usize, Arc<Recent>)>,
+    recent: VecDeque<(usize, Arc<Checks>)>,
 }
 
 /// What was verified of a band.
@@ -150,12 +150,6 @@ struct BandVerdict {
     is_proven: bool,
     /// What its frame is, and the worst of its groups, once it was asked for.
     frame: OnceLock<(SidecarSpan, Option<WorstGroup>)>,
-}
-
-/// What it takes to read bytes of a band.
-struct Recent {
-    checks: Checks,
-    patches: Vec<Patch>,
 }
 
 impl BandVerdict {
@@ -192,12 +186,6 @@ impl BandVerdict {
     fn spans(&self) -> &[FileSpan] {
         &self.blocks.spans
     }
-}
-
-/// Adjacent bytes of a repaired block.
-struct Patch {
-    start: u64,
-    bytes: Vec<u8>,
 }
 
 impl ProtectedSource {
@@ -555,8 +543,7 @@ impl ProtectedSource {
         let own = self.places.get(place).or_bug("a band of the file")?;
         let range = at..at + bytes.len() as u64;
         let files = self.files();
-        let read =
-            |recent: &Recent, bytes: &mut [u8]| recent.checks.read(&files, at, bytes, &self.blocks);
+        let read = |recent: &Checks, bytes: &mut [u8]| recent.read(&files, at, bytes, &self.blocks);
         let changed =
             |block: usize| self.changed(own.start + own.geometry.block(block).start as u64);
         let mut recent = self.recent(place)?;
@@ -577,9 +564,6 @@ impl ProtectedSource {
             if let Some(block) = read(&recent, bytes)? {
                 return Err(changed(block));
             }
-        }
-        for patch in &recent.patches {
-            patch.apply(&range, bytes);
         }
         self.note(place, own.blocks(&range));
         Ok(())
@@ -611,7 +595,7 @@ impl ProtectedSource {
     }
 
     /// What it takes to read bytes of a band.
-    fn recent(&self, place: usize) -> Result<Arc<Recent>> {
+    fn recent(&self, place: usize) -> Result<Arc<Checks>> {
         let is_proven = {
             let mut state = self.lock();
             if let Some(at) = state.recent.iter().position(|(own, _)| *own == place) {
@@ -633,15 +617,14 @@ impl ProtectedSource {
             let files = self.files();
             let mut judged = Judged::open(&files, own.set, own.frame)?;
             if let Some(checks) = Checks::of_frame(&mut judged)? {
-                let patches = Vec::new();
-                return Ok(self.keep(place, Recent { checks, patches }, false));
+                return Ok(self.keep(place, checks, false));
             }
         }
         self.judge_place(place)
     }
 
     /// Keeps what it takes to read a band, unless that is of its frame alone and another thread judged the band meanwhile.
-    fn keep(&self, place: usize, recent: Recent, is_judged: bool) -> Arc<Recent> {
+    fn keep(&self, place: usize, recent: Checks, is_judged: bool) -> Arc<Checks> {
         let recent = Arc::new(recent);
         let mut state = self.lock();
         let known = state.known.get(place);
@@ -661,22 +644,21 @@ impl ProtectedSource {
     }
 
     /// Judges a band. No lock is held meanwhile: reading may wait for others.
-    fn judge_place(&self, place: usize) -> Result<Arc<Recent>> {
+    fn judge_place(&self, place: usize) -> Result<Arc<Checks>> {
         let own = self.places.get(place).or_bug("a band of the file")?;
-        let (found, checks, patches) = self.inspect(|inspection| {
+        let (found, checks) = self.inspect(|inspection| {
             let range = inspection.ranges.get(own.range);
             let range = range.or_bug("the range of a frame")?;
             let mut band = inspection.judge(range)?.or_bug("a current frame")?;
             let blocks = band.blocks()?;
-            let (differing, patches) = repaired_bytes(&band, &blocks.spans)?;
-            let checks = Checks::of_judged(&mut band, &blocks.spans);
+            let (checks, differing) = Checks::of_judged(&mut band, &blocks.spans)?;
             let found = BandVerdict {
                 blocks,
                 differing,
                 is_proven: false,
                 frame: OnceLock::from((range.span(Some(&band)), band.worst())),
             };
-            Ok((found, checks, patches))
+            Ok((found, checks))
         })?;
         let is_sound = |span: &FileSpan| span.kind == FileKind::Sound;
         if !found.spans().iter().all(is_sound) {
@@ -692,7 +674,7 @@ impl ProtectedSource {
             }
             *known = BandState::Band(Arc::new(found));
         }
-        Ok(self.keep(place, Recent { checks, patches }, true))
+        Ok(self.keep(place, checks, true))
     }
 }
 
@@ -772,64 +754,6 @@ impl Source for ProtectedSource {
 
     fn by_sidecar(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         Some(self.own.upgrade()?)
-    }
-}
-
-impl Recent {
-    /// The bytes of memory that it takes.
-    fn bytes(&self) -> usize {
-        let patches = self.patches.iter().map(|patch| patch.bytes.len());
-        self.checks.bytes() + patches.sum::<usize>()
-    }
-}
-
-/// Where bytes of a band's repaired blocks differ from the file's, and these blocks.
-fn repaired_bytes(
-    band: &JudgedBand<'_>,
-    spans: &[FileSpan],
-) -> Result<(Vec<Range<u64>>, Vec<Patch>)> {
-    let (files, band_start) = (band.current.files, band.current.band_start);
-    let (mut differing, mut patches) = (Vec::<Range<u64>>::new(), Vec::new());
-    let mut old = Vec::new();
-    for span in spans.iter().filter(|span| span.kind == FileKind::Repaired) {
-        let len = saturating_usize(span.end - span.start);
-        let mut bytes = vec![0; len];
-        let within = saturating_usize(span.start - band_start);
-        band.known.read(files, band_start, within, &mut bytes)?;
-        old.resize(len, 0);
-        files.read_file(span.start, &mut old)?;
-        for ((old, new), at) in old.iter().zip(&bytes).zip(span.start..) {
-            if old == new && at < files.file_bytes {
-                continue;
-            }
-            match differing.last_mut() {
-                Some(last) if last.end == at => last.end += 1,
-                _ => differing.push(at..at + 1),
-            }
-        }
-        patches.push(Patch {
-            start: span.start,
-            bytes,
-        });
-    }
-    Ok((differing, patches))
-}
-
-impl Patch {
-    /// Puts its bytes into a buffer that has the bytes of a range.
-    fn apply(&self, range: &Range<u64>, buffer: &mut [u8]) {
-        let end = self.start + self.bytes.len() as u64;
-        let (first, last) = (self.start.max(range.start), end.min(range.end));
-        if first >= last {
-            return;
-        }
-        let place = |start| saturating_usize(first - start)..saturating_usize(last - start);
-        if let (Some(target), Some(own)) = (
-            buffer.get_mut(place(range.start)),
-            self.bytes.get(place(self.start)),
-        ) {
-            target.copy_from_slice(own);
-        }
     }
 }
 
