@@ -13,8 +13,6 @@ use crate::error::{Error, Result};
 use crate::source::FileSource;
 use crate::{output, text};
 
-/// How often it is begun anew where segments are sealed or removed meanwhile.
-const TRIES: usize = 10;
 const ACTION: &str = "cannot make the snapshot";
 
 impl LogReader {
@@ -42,8 +40,8 @@ impl LogReader {
             return Err(failed(ErrorKind::InvalidInput.into()));
         }
         let prefix = output::prefix(path);
-        let mut tries = TRIES;
         let staged = loop {
+            self.options().poll()?;
             let made = disk.temporary(output::folder(path), &prefix, ".tmp", |disk, path| {
                 disk.create_folder(path)
             });
@@ -51,14 +49,13 @@ impl LogReader {
                 disk,
                 folder: made.map_err(failed)?.1,
             };
-            tries -= 1;
             let view = self.view()?;
             match self.fill(&view, &staged.folder) {
-                // Sealed or removed since it was listed.
-                Err(error) if error.is_not_found() && tries > 0 => {}
+                // Sealed or removed since it was listed: begun anew, also where that goes on.
+                Err(error) if error.is_not_found() && self.view()?.segments != view.segments => {}
                 // The mark was read before all that it reaches was removed.
-                Err(Error::Format { .. } | Error::Log { .. })
-                    if tries > 0 && self.view()?.mark != view.mark => {}
+                Err(Error::Format { .. } | Error::Log { .. }) if self.view()?.mark != view.mark => {
+                }
                 filled => break filled.map(|()| staged)?,
             }
         };
