@@ -163,6 +163,10 @@ def test_options_of_reading_are_in_the_command(vectors: Path, tmp_path: Path) ->
 
 
 def test_an_option_of_the_command_is_not_given_twice(vectors: Path, tmp_path: Path) -> None:
+    key, path = tmp_path / "key", vectors / "active" / "typical.bin"
+    key.write_text("01" * 32)
+    [line] = here("verify", "--json", "--key-file", key, path).json_lines()
+    assert line["diagnoses"][0]["command"] == f"seglake verify --key-file KEY {path}"
     path = vectors / "oplog" / "reference_forward_11.bin"
     [line] = here("verify", "--json", "--format", "oplog", "--dialect", "draft", path).json_lines()
     assert line["diagnoses"][0]["command"] == f"seglake verify --format oplog --dialect draft-1.1 {path}"

@@ -163,7 +163,7 @@ def example(name: str) -> Advice:
 
     start, end = 290_816, 294_912
     # Each command that makes another file undoes something.
-    undoes = any(word in text for text in REASONS[name].commands for word in ("{plain}", "{undone}", "{undo}"))
+    undoes = any(word in " ".join(REASONS[name].commands) for word in ("{plain}", "{undone}", "{undo}"))
     own: Any = SimpleNamespace(
         start=start,
         end=end,
@@ -512,9 +512,8 @@ def _commands(
 ) -> dict[str, str]:
     """Names of files and parts of commands. None of them changes a file that is there."""
     # What the reason's own commands give is not given twice.
-    commands = REASONS[own.reason].commands
-    commands = (commands,) if isinstance(commands, str) else commands
-    changed = [name for name in ("--format", "--dialect") if any(name in text for text in commands)]
+    given = " ".join(REASONS[own.reason].commands)
+    changed = [name for name in ("--format", "--dialect", "--key-file") if name in given]
     pairs = zip(reading[::2], reading[1::2], strict=True)
     reading = [word for name, value in pairs if name not in changed for word in (name, value)]
     file = shell_word(path)

@@ -258,7 +258,7 @@ class Reason(NamedTuple):
     until: str | None = None
     advice: str | None = None
     then: str | None = None
-    commands: str | tuple[str, ...] = ("{recover}", "{look}")
+    commands: tuple[str, ...] = ("{recover}", "{look}")
     do_not: str | None = None
     question: str | None = None
     other: str | None = None
@@ -281,7 +281,7 @@ REASONS: Final[dict[str, Reason]] = {
         "a copy onto a full disk",
         lost="all that it had, if it had records",
         advice="compare its size with the source's, and copy it again",
-        commands=("{listing}"),
+        commands=("{listing}",),
         do_not=_KEEP,
         question="was it new, or did it have records?",
     ),
@@ -292,7 +292,7 @@ REASONS: Final[dict[str, Reason]] = {
         "a copy that made the file long first and then stopped",
         lost="all that it had",
         advice=_COPY,
-        commands=("{look}"),
+        commands=("{look}",),
         do_not=_KEEP,
     ),
     "wrong_key": Reason(
@@ -302,7 +302,7 @@ REASONS: Final[dict[str, Reason]] = {
         "the file was written with a secret key, and read with the public default key",
         lost="probably nothing",
         until="the right key is given: all of it",
-        commands=("{verify} --key-file KEY {file}"),
+        commands=("{verify} --key-file KEY {file}",),
         do_not="change or recover the file",
         other="key",
     ),
@@ -355,7 +355,7 @@ REASONS: Final[dict[str, Reason]] = {
         "a segment that was sent by mail",
         lost="nothing, if what is inside is sound",
         back="all that is inside",
-        commands=("base64 -d {content} > {plain} && {verify} {plain}"),
+        commands=("base64 -d {content} > {plain} && {verify} {plain}",),
         do_not=_INSIDE,
     ),
     "text_conversion": Reason(
@@ -539,7 +539,7 @@ REASONS: Final[dict[str, Reason]] = {
         "disk is not at fault",
         "a program that writes random UUIDs",
         advice="look at the program that wrote it",
-        commands=("{look_there}"),
+        commands=("{look_there}",),
         do_not="restore it from a copy: that has the same",
     ),
     "lost_reference": Reason(
@@ -550,7 +550,7 @@ REASONS: Final[dict[str, Reason]] = {
         lost="nothing, if the part that declares the key is found",
         until="that part is read with it: the key's name",
         advice="look for the other parts of the oplog",
-        commands=("seglake cat --on-damage skip --columns position,cause {file}"),
+        commands=("seglake cat --on-damage skip --columns position,cause {file}",),
         do_not="delete other parts of the oplog: one of them may declare the key",
     ),
     "restorable": Reason(
@@ -560,7 +560,7 @@ REASONS: Final[dict[str, Reason]] = {
         "a sector reads as zeros, and FILE.par has it",
         lost="nothing",
         back="{nbytes}",
-        commands=("{repair} {file} {new}"),
+        commands=("{repair} {file} {new}",),
         do_not="protect it anew before that, or the sidecar forgets what it restores",
     ),
     "consequence": Reason(
@@ -587,7 +587,7 @@ REASONS: Final[dict[str, Reason]] = {
         "a mark that came from a backup, or a writer that was killed",
         lost="what of these bytes does not check, if anything",
         back="{unread}",
-        commands=("cp -a {log} {copy} && seglake log write{key} {copy} < /dev/null && seglake log verify{key} {copy}"),
+        commands=("cp -a {log} {copy} && seglake log write{key} {copy} < /dev/null && seglake log verify{key} {copy}",),
         do_not="delete the mark or the segment",
     ),
     "other_segment": Reason(
@@ -598,7 +598,7 @@ REASONS: Final[dict[str, Reason]] = {
         lost="nothing, if the right file is found",
         until="the right file is back under its name: the segment",
         advice="move the file elsewhere and restore the right one; `info` shows which it is",
-        commands=("seglake info {file}"),
+        commands=("seglake info {file}",),
         do_not="open the log for writing",
     ),
     "missing_segment": Reason(
@@ -620,7 +620,7 @@ REASONS: Final[dict[str, Reason]] = {
         lost="nothing, if the right one is known",
         until="the file that does not belong to the log is elsewhere: the log",
         advice="move the one that does not belong to this log elsewhere: `seglake info FILE` shows the times of each",
-        commands=("cp -a {log} {copy}"),
+        commands=("cp -a {log} {copy}",),
         do_not="delete either of them",
     ),
     "foreign_segment": Reason(
@@ -631,7 +631,7 @@ REASONS: Final[dict[str, Reason]] = {
         lost="nothing, if those of this log are known",
         until="the files that do not belong to the log are elsewhere: the log",
         advice="move those that do not belong to this log elsewhere: `seglake info FILE` shows the times of each",
-        commands=("cp -a {log} {copy}"),
+        commands=("cp -a {log} {copy}",),
         do_not="delete any of them",
     ),
     "short_segment": Reason(
@@ -649,7 +649,7 @@ REASONS: Final[dict[str, Reason]] = {
         "entries of the index disagree with the chunks of the log",
         "a log that was restored from a backup without its index",
         lost="nothing, the log is whole without it, only looking up takes longer",
-        commands=("seglake index --overwrite {file}"),
+        commands=("seglake index --overwrite {file}",),
     ),
     "lost_index": Reason(
         "no index",
@@ -657,7 +657,7 @@ REASONS: Final[dict[str, Reason]] = {
         "no index is beside the log",
         "a log that was copied without its index",
         lost="nothing, the log is whole without it, only looking up takes longer",
-        commands=("seglake index {file}"),
+        commands=("seglake index {file}",),
     ),
 }
 """Of damage, as diagnoses name them; the last eight of logs and of the index of a chunked log."""
