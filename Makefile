@@ -114,10 +114,11 @@ test: $(VENV)/.extension java $(if $(NODE),$(INTEROP)/node_modules/.installed) #
 
 beside:
 	$(MAKE) --no-print-directory lint
-	$(MAKE) --no-print-directory test-rust
+	$(RUST_TESTS)
 
-test-more: $(VENV)/.optimized java ## Run the tests that take long and seldom find anything: Sparks of their own, packages, fewer features
+test-more: $(VENV)/.optimized java ## Run the tests that take long and seldom find anything: Sparks of their own, packages, fewer features, orders of threads
 	$(CARGO) clippy --locked --package seglake --all-targets --no-default-features -- -D warnings
+	$(ORDERS)
 	$(PYTEST) -m more $(PYTEST_ARGS)
 
 oracles: $(VENV)/.extension $(VENV)/.kaitai ## Run the oracle tests, and record that they passed
@@ -138,15 +139,19 @@ test-stores: $(VENV)/.extension build/stores/.installed ## Run the tests of stor
 
 # Whoever changes the code and tests it again and again runs `cargo test`, which compiles the changes alone. Compiling all
 # takes an eighth less time without that.
-test-rust: $(VENV)/.requirements ## Run the Rust tests alone
-	CARGO_INCREMENTAL=0 $(CARGO) test --locked --workspace --all-features
-	$(CARGO) test --locked --manifest-path tests/shuttle/Cargo.toml
+RUST_TESTS = CARGO_INCREMENTAL=0 $(CARGO) test --locked --workspace --all-features
+# The crate is compiled once more for them.
+ORDERS = $(CARGO) test --locked --manifest-path tests/shuttle/Cargo.toml
+
+test-rust: $(VENV)/.requirements ## Run the Rust tests alone, and try orders of threads
+	$(RUST_TESTS)
+	$(ORDERS)
 
 properties: $(VENV)/.extension java ## Run the property tests with new cases, and LIVES (10000) lives of a folder, PROPERTY_ROUNDS (1) times
 	for round in $$(seq $(PROPERTY_ROUNDS)); do \
 		seed=$$(od -A n -N 4 -t u4 /dev/urandom | tr -d ' '); echo "PROPTEST_RNG_SEED=$$seed"; \
 		PROPTEST_RNG_SEED=$$seed $(CARGO) test --locked --workspace --all-features || exit 1; \
-		PROPTEST_RNG_SEED=$$seed PROPTEST_CASES=$(MODEL_CASES) $(CARGO) test --locked --manifest-path tests/shuttle/Cargo.toml model:: || exit 1; \
+		PROPTEST_RNG_SEED=$$seed PROPTEST_CASES=$(MODEL_CASES) $(ORDERS) model:: || exit 1; \
 		SEGLAKE_HYPOTHESIS=new $(BIN)/python -m pytest -m hypothesis $(PYTEST_ARGS) || exit 1; \
 		LIVES=$(LIVES) LIVES_SEED=$$seed $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) tests/python/test_lives.py $(PYTEST_ARGS) || exit 1; \
 	done
@@ -166,8 +171,8 @@ incidents: $(VENV)/.extension ## Stage broken files as they happen, and see whet
 crash: $(VENV)/.requirements ## Lose power in CRASH_LOSSES (1000000) ways while threads write a log, CRASH_ROUNDS (1000) times before each call of each writer, and in MODEL_CASES (5000) runs of random steps
 	seed=$$(od -A n -N 4 -t u4 /dev/urandom | tr -d ' '); echo "SEGLAKE_CRASH_SEED=$$seed"; \
 	export SEGLAKE_CRASH_SEED=$$seed; \
-	PROPTEST_RNG_SEED=$$seed PROPTEST_CASES=$(MODEL_CASES) $(CARGO) test --locked --manifest-path tests/shuttle/Cargo.toml model:: && \
-	SEGLAKE_CRASH_LOSSES=$(CRASH_LOSSES) $(CARGO) test --locked --manifest-path tests/shuttle/Cargo.toml crash:: -- --nocapture && \
+	PROPTEST_RNG_SEED=$$seed PROPTEST_CASES=$(MODEL_CASES) $(ORDERS) model:: && \
+	SEGLAKE_CRASH_LOSSES=$(CRASH_LOSSES) $(ORDERS) crash:: -- --nocapture && \
 	SEGLAKE_CRASH_ROUNDS=$(CRASH_ROUNDS) $(CARGO) test --locked --package seglake --all-features --test integration crash_ -- --nocapture
 
 parity: $(VENV)/.requirements ## Damage files and their parity sidecars in PARITY_PATTERNS (1000000) ways within what is promised, and in as many beyond
