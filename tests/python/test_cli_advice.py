@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from array import array
 from datetime import timedelta
 from pathlib import Path
 
@@ -234,3 +235,63 @@ def test_what_not_to_do_does_not_speak_against_what_to_do(name: str) -> None:
         assert "recover" not in (said.do_not or "")
     if said.advice and said.advice.startswith(("copy", "restore")):
         assert "copy it" not in (said.do_not or "") and "restore it" not in (said.do_not or "")
+
+
+def test_a_file_that_is_transformed_has_one_cause(vectors: Path, tmp_path: Path) -> None:
+    with seglake.create(tmp_path / "a.tenant", format="tenant") as writer:
+        for number in range(600):
+            writer.write(partition=number % 4, tenant=f"t{number % 3}", value=b"\n%d" % number * 9)
+    content = (tmp_path / "a.tenant").read_bytes()
+    path = tmp_path / "b.tenant"
+    path.write_bytes(content.replace(b"\n", b"\r\n"))
+    report = seglake.verify(path)
+    assert [own.reason for own in report.diagnoses].count("text_conversion") == 1 < len(report.diagnoses)
+    assert "Comes back: 600 records. Lost: nothing." in " ".join(here("verify", path).out.split())
+
+
+def test_what_is_transformed_but_for_its_last_bytes_is_not_lost(tmp_path: Path) -> None:
+    path = tmp_path / "a.active"
+    write_segment(path, 500)
+    content = path.read_bytes()
+    # So that it is of words and a half.
+    content = content[: len(content) // 4 * 4 - 2]
+    words = array("I", content[:-2])
+    words.byteswap()
+    path.write_bytes(words.tobytes() + content[-2:])
+    said = " ".join(here("verify", path).out.split())
+    assert "bytes in reverse order (likely)" in said
+    assert "Comes back: at least 499 records. Lost: what stays damaged with that undone." in said
+
+
+def test_what_is_lost_at_two_places_is_counted_at_each(tmp_path: Path) -> None:
+    path = tmp_path / "a.chunks"
+    with seglake.create(path, format="chunked", options={"chunk_bytes": 4096}) as writer:
+        for number in range(2000):
+            writer.write(offset=number, timestamp=number * 1_000_000, value=os.urandom(40))
+    content = bytearray(path.read_bytes())
+    for start in (20_480, 61_440):
+        content[start : start + 4096] = bytes(4096)
+    path.write_bytes(content)
+    sound = seglake.verify(path).records
+    said = " ".join(here("verify", path).out.split())
+    assert f"Lost: {2000 - sound:,} of 2,000 records" in said
+    # The other cause has its own.
+    content[80_000] ^= 1
+    path.write_bytes(content)
+    assert f"Lost: {2000 - sound:,} records" in " ".join(here("verify", path).out.split())
+
+
+@pytest.mark.parametrize("name", ["a.active", "a.sealed"])
+def test_what_happened_to_a_long_file_is_seen_in_all_of_it(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    with seglake.create(path) as writer:
+        for _ in range(130):
+            writer.write(type="t", value=os.urandom(1 << 17))
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"\n", b"\r\n"))
+    said = " ".join(here("verify", path).out.split())
+    assert "copied as text (proven)" in said and "Comes back: 130 records. Lost: nothing." in said and "perl" in said
+    if name == "a.active":
+        path.write_bytes(bytes(16 << 20) + content[16 << 20 :])
+        report = seglake.verify(path)
+        assert [own.reason for own in report.diagnoses] == ["zeroed_sector"] and report.records

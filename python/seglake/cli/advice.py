@@ -112,7 +112,9 @@ def _brings_back(own: Diagnosis, command: str | None, facts: dict[str, str]) -> 
 def _back(report: Report, own: Diagnosis, facts: dict[str, str]) -> str | None:
     """What comes back with a cause undone; None where all could be read before."""
     if own.regained:
-        return count(own.regained, "record") + _where(own)
+        # Of a file that is transformed as a whole, only its beginning may have been tried.
+        is_exact = own.is_sound or own.edits or own.repairs
+        return ("" if is_exact else "at least ") + count(own.regained, "record") + _where(own)
     if own.repairs and not own.is_sound:
         return _missing(report, own)
     return filled(REASONS[own.reason].back or (), facts)
@@ -125,7 +127,9 @@ def _left(own: Diagnosis) -> str | None:
     zeros = [edit for edit in own.edits if edit.nbytes and edit.source is None]
     if zeros:
         return f"{count(sum(edit.nbytes for edit in zeros), 'byte')} at {zeros[0].start:,}"
-    return f"what is around {own.edits[0].start:,}" if own.edits else None
+    if own.edits:
+        return f"what is around {own.edits[0].start:,}"
+    return "what stays damaged with that undone" if own.regained else None
 
 
 def _is_mended(own: Diagnosis) -> bool:
@@ -347,9 +351,14 @@ def _merged(causes: Sequence[Diagnosis]) -> Diagnosis:
     first, last = causes[0], causes[-1]
     repairs = [repair for each in causes for repair in each.repairs]
     spans = sorted({span for each in causes for span in each.ranges})
+    # Between two sound records are the same lost ones, whichever cause is asked.
+    lost = {tuple(beside and beside.position for beside in (own.before, own.after)): _lost(own) for own in causes}
+    numbers = list(lost.values())
     return first._replace(
         end=last.end,
-        after=last.after,
+        before=first.before if len(lost) == 1 else None,
+        after=last.after if len(lost) == 1 else None,
+        missing_records=None if None in numbers else sum(filter(None, numbers)),
         repairs=repairs,
         ranges=spans,
         edits=sorted((edit for each in causes for edit in each.edits), key=lambda edit: edit.start),
@@ -396,13 +405,20 @@ def _missing(report: Report, own: Diagnosis) -> str:
     before, after = own.before, own.after
     if not report.records and before is None and after is None:
         return "all of it"
-    number = own.missing_records if own.missing_records is not None else _between(before, after)
+    number = _lost(own)
     if number == 0:
         return "no record"
-    nbytes = sum(span.nbytes for span in own.ranges) + (own.missing_bytes or 0)
-    of_all = report.records + (number or 0)
-    what = f"{number:,} of {count(of_all, 'record')}" if number is not None else f"records in {count(nbytes, 'byte')}"
-    return what + _where(own)
+    if number is None:
+        nbytes = sum(span.nbytes for span in own.ranges) + (own.missing_bytes or 0)
+        return f"records in {count(nbytes, 'byte')}" + _where(own)
+    is_all = len(blocks(report.diagnoses)) == 1
+    of_all = f" of {count(report.records + number, 'record')}"
+    return (f"{number:,}{of_all}" if is_all else count(number, "record")) + _where(own)
+
+
+def _lost(own: Diagnosis) -> int | None:
+    """How many records cannot be read because of a cause; None where that is not known."""
+    return own.missing_records if own.missing_records is not None else _between(own.before, own.after)
 
 
 def _where(own: Diagnosis) -> str:

@@ -525,7 +525,7 @@ REASONS: Final[dict[str, Reason]] = {
     ),
     "truncated": Reason(
         "file cut off",
-        ("{missing_bytes} missing", "the file ends too early"),
+        ("at least {missing_bytes} missing", "the file ends too early"),
         "the file ends too early: at a multiple of 64 KiB, or it is of a format that is written whole, or its log or "
         "its index says that it was longer",
         "a copy that stopped in the middle",
@@ -609,7 +609,7 @@ REASONS: Final[dict[str, Reason]] = {
         lost="nothing, if its file is found",
         until="its file is back: the segment",
         advice="restore its file, or save the rest",
-        commands=_SAVE,
+        commands=(_SAVE,),
         do_not="replace the mark, or number segments anew",
     ),
     "doubled_segment": Reason(

@@ -149,8 +149,8 @@ pub fn diagnose(
         let main = found.iter().find(|own| own.ranges.contains(&span));
         let explanation = match (&whole_file, main) {
             _ if span.kind == Kind::Repaired => reason::restorable(&span),
+            (_, Some(main)) => reason::follows_from(main),
             (Some(explanation), _) => explanation.clone(),
-            (None, Some(main)) => reason::follows_from(main),
             (None, None) => case.explain(&span, after.is_none(), &mut found)?,
         };
         let ranges = match explanation.reason {

@@ -7,10 +7,13 @@ use super::{Case, shift};
 use crate::error::Result;
 use crate::saturating::saturating_usize;
 use crate::source::BytesSource;
+use crate::verbs::Report;
 use crate::verbs::diagnosis::{Certainty, Reason};
 
-/// How many bytes of a file are transformed.
-const MAX_BYTES: u64 = 16 << 20;
+/// How many bytes of a file are transformed, to see whether that brings any record back.
+const PROBE_BYTES: u64 = 16 << 20;
+/// How many are transformed where it does. They are in memory twice.
+const MAX_BYTES: u64 = 256 << 20;
 /// Fewer line ends, or replaced characters, may be a coincidence.
 const MIN_FOUND: usize = 4;
 /// The replacement character of UTF-8 decoders for invalid bytes.
@@ -72,11 +75,15 @@ pub(super) fn transformed(case: &mut Case<'_>) -> Result<Option<Explanation>> {
     if case.report.summary.damage.iter().any(|own| own.end > len) {
         return Ok(None);
     }
-    let mut bytes = vec![0; saturating_usize(len.min(MAX_BYTES))];
-    case.source.read_exact_at(0, &mut bytes)?;
-    if let Some(found) = constant(&bytes, len) {
+    if let Some(found) = blank(len, case.data_end) {
         return Ok(Some(found));
     }
+    let untried = |end: u64| match end == len {
+        true => String::new(),
+        false => format!("not tried: what is behind the first {end} bytes"),
+    };
+    let probe = first(case, PROBE_BYTES)?;
+    let before = case.report.summary.records;
     for Transformed {
         reason,
         undo,
@@ -84,21 +91,26 @@ pub(super) fn transformed(case: &mut Case<'_>) -> Result<Option<Explanation>> {
     } in TRANSFORMED
     {
         // Any bytes have another order: it is tried only where nothing else is known.
-        if *reason == Reason::ByteOrder && case.report.summary.records > 0 {
+        if *reason == Reason::ByteOrder && before > 0 {
             continue;
         }
-        let Some(undone) = undo(&bytes) else { continue };
-        let undone = Arc::new(BytesSource::new(undone));
-        let Some(report) = case.try_source(undone)? else {
+        let Some(mut report) = case.try_undone(undo(&probe))? else {
             continue;
         };
-        let (before, records) = (case.report.summary.records, report.summary.records);
+        let mut end = probe.len() as u64;
+        if end < len && report.summary.records > before {
+            let more = first(case, MAX_BYTES)?;
+            if let Some(found) = case.try_undone(undo(&more))? {
+                (report, end) = (found, more.len() as u64);
+            }
+        }
+        let records = report.summary.records;
+        let is_sound = report.is_sound() && end == len;
         let regained = records.saturating_sub(before);
         // Some records are sound as they are: undoing it must not cost them.
-        if regained == 0 || before > 0 && !report.is_sound() {
+        if regained == 0 || before > 0 && !is_sound && end == len {
             continue;
         }
-        let is_sound = report.is_sound() && len <= MAX_BYTES;
         let (certainty, rest) = match is_sound {
             true => (Certainty::Proven, "the file is sound"),
             false => (Certainty::Likely, "these are verified"),
@@ -107,33 +119,42 @@ pub(super) fn transformed(case: &mut Case<'_>) -> Result<Option<Explanation>> {
         return Ok(Some(Explanation {
             regained,
             is_sound,
+            against: untried(end),
             ..Explanation::new(*reason, certainty, evidence).at(0..len)
         }));
     }
-    let found = decoded(&bytes, case.report.summary.records > 0);
-    Ok(found.map(|found| found.at(0..len)))
+    let found = decoded(&probe, before > 0);
+    Ok(found.map(|found| found.but(untried(probe.len() as u64)).at(0..len)))
 }
 
-/// Detects a file of zeros.
-fn constant(bytes: &[u8], len: u64) -> Option<Explanation> {
-    if bytes.is_empty() {
-        let evidence = "the file has 0 bytes";
-        return Some(Explanation::new(Reason::Empty, Certainty::Proven, evidence).at(0..len));
+/// The first bytes of the file, and at most so many.
+fn first(case: &Case<'_>, most: u64) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; saturating_usize(case.source.len().min(most))];
+    case.source.read_exact_at(0, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Detects a file without any byte but zeros.
+fn blank(len: u64, data_end: u64) -> Option<Explanation> {
+    let (reason, evidence) = match (len, data_end) {
+        (0, _) => (Reason::Empty, "the file has 0 bytes".to_owned()),
+        (_, 0) => (
+            Reason::OnlyZeros,
+            format!("all {len} bytes of the file are zeros"),
+        ),
+        _ => return None,
+    };
+    Some(Explanation::new(reason, Certainty::Proven, evidence).at(0..len))
+}
+
+impl Case<'_> {
+    /// The report on the bytes with a transformation undone, if they look like its result.
+    fn try_undone(&mut self, undone: Option<Vec<u8>>) -> Result<Option<Report>> {
+        match undone {
+            Some(undone) => self.try_source(Arc::new(BytesSource::new(undone))),
+            None => Ok(None),
+        }
     }
-    let is_zeros = bytes.iter().all(|byte| *byte == 0);
-    is_zeros.then(|| {
-        let (certainty, evidence) = match bytes.len() as u64 == len {
-            true => (
-                Certainty::Proven,
-                format!("all {len} bytes of the file are zeros"),
-            ),
-            false => (
-                Certainty::Likely,
-                format!("the first {} bytes are zeros", bytes.len()),
-            ),
-        };
-        Explanation::new(Reason::OnlyZeros, certainty, evidence).at(0..len)
-    })
 }
 
 /// The bytes with each CR LF turned into LF, if no LF is alone.
