@@ -40,7 +40,7 @@ MUTANTS_VERSION := 27.1.0
 # Random lives of a folder between ingests, beside their model.
 LIVES ?= 10000
 # Files that are damaged at random, to see that nothing false is called proven.
-FALSE ?= 2000
+FALSE ?= 10000
 PROPERTY_ROUNDS ?= 1
 BENCH_ARGS ?=
 GUARD_ARGS ?=
@@ -165,7 +165,7 @@ interop: $(VENV)/.extension $(INTEROP)/node_modules/.installed ## Compare oplogs
 damage: $(VENV)/.optimized $(VENV)/.damage java ## Damage files for DAMAGE_SECONDS (300), and tell what is lost, here and in other formats
 	$(WITH_JAVA) $(BIN)/python -m tests.damage --json build/damage.json
 
-incidents: $(VENV)/.extension ## Stage broken files as they happen, and see whether `verify` names the cause and the right next step; then FALSE (2000) random ones, of which nothing false may be called proven
+incidents: $(VENV)/.extension ## Stage broken files as they happen, and see whether `verify` names the cause and the right next step; then FALSE (10000) random ones, of which nothing false may be called proven
 	$(BIN)/python -m tests.incidents --random $(FALSE)
 
 crash: $(VENV)/.requirements ## Lose power in CRASH_LOSSES (1000000) ways while threads write a log, CRASH_ROUNDS (1000) times before each call of each writer, and in MODEL_CASES (5000) runs of random steps

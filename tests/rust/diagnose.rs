@@ -202,6 +202,22 @@ fn bytes_that_were_inserted() {
     assert_reason(&sound, &bytes, Reason::InsertedBytes);
 }
 
+/// They are in the place of no unit, and no flipped bit made them of zeros.
+#[test]
+fn a_few_bytes_between_units_and_after_the_last() {
+    for sound in [active(20, 100, 0), chunked(20, 100)] {
+        for at in [positions(&sound)[10], sound.bytes.len()] {
+            for extra in [&b" "[..], b"\r\n"] {
+                let bytes = sound.damaged(|bytes| {
+                    bytes.splice(at as usize..at as usize, extra.iter().copied());
+                });
+                let found = assert_reason(&sound, &bytes, Reason::InsertedBytes);
+                assert!(found[0].is_sound, "{}", shown(&found));
+            }
+        }
+    }
+}
+
 #[test]
 fn bytes_that_are_missing() {
     for (sound, at) in [

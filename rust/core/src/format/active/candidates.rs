@@ -31,8 +31,11 @@ impl Candidates for Active {
         let mut bytes = Vec::new();
         read_piece(&*self.source, &piece, &mut bytes)?;
         let mut candidates = vec![self.record(&bytes, piece)];
-        let unused = self.first_nonzero(span)?..span.end;
-        if unused.end - unused.start <= MAX_TRIED_BYTES {
+        // A zero UUID begins unused space.
+        let zeros = span.end.saturating_add(UUID_BYTES as u64);
+        let unused = self.first_nonzero(span)?..zeros.min(self.source.len());
+        let is_long = unused.end.saturating_sub(span.start) >= UUID_BYTES as u64;
+        if is_long && unused.end - unused.start <= MAX_TRIED_BYTES {
             candidates.push(Candidate::zeros("unused space", unused));
         }
         Ok(candidates)

@@ -17,6 +17,9 @@ use crate::verbs::diagnosis::{Certainty, Diagnosis, Missing, Reason};
 /// How many ranges around a sector that hides others are looked at for what belongs there.
 const MAX_NEAR: usize = 4;
 
+/// The fewest bytes of a record or chunk that a checksum proves: those of an empty TFRecord.
+const MIN_UNIT_BYTES: u64 = 16;
+
 /// A damaged range whose cause is looked for.
 pub(super) struct Damaged<'a> {
     span: &'a Span,
@@ -79,6 +82,7 @@ pub(super) const HYPOTHESES: &[Hypothesis] = &[
     },
     |case, own| case.duplicated(own.span),
     torn,
+    too_short,
     foreign,
     cut_out,
     missing,
@@ -194,6 +198,23 @@ fn torn(case: &mut Case<'_>, own: &mut Damaged<'_>) -> Result<Option<Explanation
         missing: has_all.then_some(none),
         ..found
     }))
+}
+
+/// Bytes that are too few for any unit, and so in the place of none.
+fn too_short(case: &mut Case<'_>, own: &mut Damaged<'_>) -> Result<Option<Explanation>> {
+    let span = own.span;
+    if !case.reads_alone() || span.len() >= MIN_UNIT_BYTES {
+        return Ok(None);
+    }
+    let evidence = format!(
+        "{} from {} on: no unit is as short, and what is beside is sound without",
+        shift::bytes_of(span.len()),
+        span.start
+    );
+    let found = Explanation::new(Reason::InsertedBytes, Certainty::Likely, evidence);
+    let found = found.without(span.start..span.end);
+    let whole = case.best(vec![found.clone()])?;
+    Ok(whole.or_else(|| Some(found.unweighed())))
 }
 
 /// A sector of unknown bytes.

@@ -218,7 +218,7 @@ pub(super) fn misplaced(
 }
 
 /// `1 byte`, `2 bytes`.
-fn bytes_of(count: u64) -> String {
+pub(super) fn bytes_of(count: u64) -> String {
     match count {
         1 => "1 byte".to_owned(),
         count => format!("{count} bytes"),
@@ -234,7 +234,8 @@ pub(super) fn missing(candidates: &mut dyn Candidates, span: &Span) -> Result<Op
     let found = candidates.iter().find_map(|candidate| {
         let stated = candidate.stated? as u64;
         // What is joined is no longer than two units, of which the first one states its length.
-        let is_own = candidate.body.start == span.start && stated != span.len();
+        let is_own =
+            candidate.by_checksum && candidate.body.start == span.start && stated != span.len();
         (is_own && span.len() < 2 * stated).then_some((candidate.what, stated))
     });
     let evidence = match found {
