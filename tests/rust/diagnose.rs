@@ -209,12 +209,37 @@ fn a_few_bytes_between_units_and_after_the_last() {
         for at in [positions(&sound)[10], sound.bytes.len()] {
             for extra in [&b" "[..], b"\r\n"] {
                 let bytes = sound.damaged(|bytes| {
-                    bytes.splice(at as usize..at as usize, extra.iter().copied());
+                    bytes.splice(at..at, extra.iter().copied());
                 });
                 let found = assert_reason(&sound, &bytes, Reason::InsertedBytes);
                 assert!(found[0].is_sound, "{}", shown(&found));
             }
         }
+    }
+}
+
+/// The chunk before says where the next one belongs. What is inserted or missing in it moves all that follow.
+#[test]
+fn bytes_inserted_in_a_chunk_and_missing_from_it() {
+    let sound = chunked(40, 400);
+    let chunks = positions(&sound);
+    let at = chunks[chunks.len() / 2] + 200;
+    let words = |found: &[Diagnosis], words: &str| {
+        assert!(shown(found).contains(words), "{words}\n{}", shown(found))
+    };
+    for extra in [1, 28, 100, 1000] {
+        let bytes = sound.damaged(|bytes| {
+            bytes.splice(at..at, noise(9, extra));
+        });
+        let found = assert_reason(&sound, &bytes, Reason::InsertedBytes);
+        words(&found, &format!(": {extra} byte"));
+    }
+    for fewer in [1, 28, 100, 128] {
+        let bytes = sound.damaged(|bytes| {
+            bytes.drain(at..at + fewer);
+        });
+        let found = assert_reason(&sound, &bytes, Reason::MissingBytes);
+        words(&found, &format!(": {fewer} byte"));
     }
 }
 

@@ -173,8 +173,8 @@ impl Candidate {
 pub(crate) struct Misplaced {
     /// A name for people.
     pub(crate) what: &'static str,
-    /// Where it belongs: by an index or table of contents, or by the alignment of units.
-    pub(crate) offset: u64,
+    /// Where it may belong: by an index or table of contents, by the unit before it, or by the alignment of units.
+    pub(crate) offsets: Vec<u64>,
     /// Tries whether the unit is at another offset.
     pub(crate) check: Box<dyn FnMut(u64) -> Result<Trial>>,
 }
@@ -189,12 +189,13 @@ pub(crate) trait Candidates {
     fn candidates(&mut self, span: &Span) -> Result<Vec<Candidate>>;
 
     /// The first few units that an index or table of contents places in the range, or that damaged entries in the range
-    /// point at; or the first unit from the range on that is where none may begin.
+    /// point at; or the first unit from the range on that is where none may begin. `follows`: a damaged range is right before this one,
+    /// so that what it begins with may not be in its place itself.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io).
-    fn misplaced(&mut self, span: &Span) -> Result<Vec<Misplaced>> {
-        let _ = span;
+    fn misplaced(&mut self, span: &Span, follows: bool) -> Result<Vec<Misplaced>> {
+        let _ = (span, follows);
         Ok(Vec::new())
     }
 

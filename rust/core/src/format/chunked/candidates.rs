@@ -23,8 +23,8 @@ const MAX_CONTENT_BYTES: u64 = 1 << 20;
 /// The descriptor of a zstd frame, which says what the following bytes mean. If a flip turns a wrong content size
 /// into a window size, which is never wrong, the frame decodes as well.
 const DESCRIPTOR: Range<usize> = 4..5;
-/// How far a chunk is looked for where none may begin.
-const MAX_UNALIGNED_BYTES: u64 = 64 << 10;
+/// How far from where it belongs a chunk is looked for.
+const MAX_SHIFTED_BYTES: u64 = 512 << 10;
 /// The minimum cost of a trial, as decoded bytes: after an error, zstd does not say how much it had decoded.
 const LEAST_WORK: u64 = 2 << 10;
 
@@ -58,10 +58,10 @@ impl Candidates for Chunked {
         Ok(candidates)
     }
 
-    fn misplaced(&mut self, span: &Span) -> Result<Vec<Misplaced>> {
+    fn misplaced(&mut self, span: &Span, follows: bool) -> Result<Vec<Misplaced>> {
         let found = self.indexed(span)?;
         if found.is_empty() {
-            return self.unaligned(span);
+            return self.unaligned(span, follows);
         }
         Ok(found)
     }
@@ -99,7 +99,7 @@ impl Chunked {
             };
             found.push(Misplaced {
                 what: "chunk",
-                offset: item.file_offset.cast_unsigned(),
+                offsets: vec![item.file_offset.cast_unsigned()],
                 check: Box::new(check),
             });
         }
@@ -120,34 +120,49 @@ fn header_candidate(at: u64, len: u64) -> Candidate {
 }
 
 impl Chunked {
-    /// The first chunk from the range on, if it is not where chunks begin: it belongs where the nearest one may.
-    fn unaligned(&self, span: &Span) -> Result<Vec<Misplaced>> {
+    /// The first chunk after the beginning of the range, if it is not where one belongs: by the chunk that the range begins with, or,
+    /// where that is none, by the offsets where chunks may begin.
+    fn unaligned(&self, span: &Span, follows: bool) -> Result<Vec<Misplaced>> {
+        let head = hop::read(&*self.source, span.start)?.verified();
+        let head = head.filter(|_| !follows);
+        let expected = head.map(|header| align(header.payload_end(span.start)));
+        let from = expected
+            .unwrap_or_default()
+            .saturating_sub(MAX_SHIFTED_BYTES);
+        let from = from.max(span.start + 1);
+        let end = self.source.len().min(from + 2 * MAX_SHIFTED_BYTES);
         let mut bytes = Vec::new();
-        let from = span.start + 1;
-        let end = self.source.len().min(from + MAX_UNALIGNED_BYTES);
-        if from >= end {
-            return Ok(Vec::new());
+        if from < end {
+            read_piece(&*self.source, &(from..end), &mut bytes)?;
         }
-        read_piece(&*self.source, &(from..end), &mut bytes)?;
         let mut places = bytes.windows(HEADER_BYTES);
         // Far enough from the end of any file: whether the payload fits is checked elsewhere.
         let found = places.position(|own| matches!(structure(0, own, u64::MAX), Head::Sound(_)));
         let Some(found) = found.map(|place| from + place as u64) else {
             return Ok(Vec::new());
         };
-        let offset = (found + ALIGNMENT / 2) / ALIGNMENT * ALIGNMENT;
+        let is_aligned = found.is_multiple_of(ALIGNMENT);
+        let offsets = match expected {
+            Some(at) if hop::read(&*self.source, at)?.verified().is_some() => Vec::new(),
+            // One at a later place may follow others that are damaged.
+            Some(at) if !is_aligned || found < at => vec![at],
+            None if !is_aligned => {
+                let nearest = (found + ALIGNMENT / 2) / ALIGNMENT * ALIGNMENT;
+                vec![span.start, nearest]
+            }
+            _ => Vec::new(),
+        };
         let check = move |at| {
             Ok(Trial {
                 end: (at == found).then_some(at),
                 work: 0,
             })
         };
-        let misplaced = Misplaced {
+        Ok(vec![Misplaced {
             what: "chunk",
-            offset,
+            offsets,
             check: Box::new(check),
-        };
-        Ok(Vec::from_iter((offset != found).then_some(misplaced)))
+        }])
     }
 
     /// A payload that would match its header.

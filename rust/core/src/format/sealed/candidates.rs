@@ -117,7 +117,7 @@ impl Candidates for Sealed {
         Ok(candidates)
     }
 
-    fn misplaced(&mut self, span: &Span) -> Result<Vec<Misplaced>> {
+    fn misplaced(&mut self, span: &Span, _: bool) -> Result<Vec<Misplaced>> {
         let entries = self.segment.front.entries;
         let mut found = Vec::new();
         // Other causes concern a wrong entry, or a message that is whole.
@@ -167,7 +167,7 @@ impl Candidates for Sealed {
             };
             found.push(Misplaced {
                 what: "message",
-                offset,
+                offsets: vec![offset],
                 check: Box::new(check),
             });
         }

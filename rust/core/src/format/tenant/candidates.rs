@@ -72,7 +72,7 @@ impl Candidates for Tenant {
         Ok(short.map(block).collect())
     }
 
-    fn misplaced(&mut self, span: &Span) -> Result<Vec<Misplaced>> {
+    fn misplaced(&mut self, span: &Span, _: bool) -> Result<Vec<Misplaced>> {
         // Other causes concern a wrong entry, or a block that is whole.
         let is_elsewhere = matches!(
             span.cause,
@@ -148,7 +148,7 @@ impl Tenant {
         let (source, mut bytes) = (self.0.source.clone(), Vec::new());
         Misplaced {
             what: "block",
-            offset: entry.offset,
+            offsets: vec![entry.offset],
             check: Box::new(move |at| {
                 let end = at.saturating_add(entry.length);
                 if end > source.len() {

@@ -27,8 +27,8 @@ pub(super) struct Damaged<'a> {
     is_last: bool,
     /// The diagnoses of other ranges.
     found: &'a mut [Diagnosis],
-    /// What an index says: a unit is not where it has it.
-    shifted: Option<Explanation>,
+    /// What may be inserted or missing before a unit that is not where it belongs.
+    shifted: Vec<Explanation>,
     excerpt: Option<Excerpt>,
 }
 
@@ -38,7 +38,7 @@ impl<'a> Damaged<'a> {
             span,
             is_last,
             found,
-            shifted: None,
+            shifted: Vec::new(),
             excerpt: None,
         }
     }
@@ -66,7 +66,7 @@ pub(super) const HYPOTHESES: &[Hypothesis] = &[
     retried,
     |case, own| case.by_place(own),
     proven,
-    |_, own| Ok(own.shifted.take().map(Explanation::unweighed)),
+    |_, own| Ok(own.shifted.first().cloned().map(Explanation::unweighed)),
     |case, own| Ok(reason::beside(own.found, own.span, case.adjacent(own.span))),
     cut_off,
     restored_shorter,
@@ -376,19 +376,29 @@ impl Case<'_> {
         Ok(Vec::new())
     }
 
-    /// A diagnosis by where an index has a unit, and where it is.
-    fn by_index(&mut self, span: &Span) -> Result<Option<Explanation>> {
+    /// Diagnoses by where a unit may belong, and where it is: of the first unit that is near one of these places.
+    fn by_index(&mut self, span: &Span) -> Result<Vec<Explanation>> {
+        let follows = self.adjacent(span).first() != Some(span);
         let Some(candidates) = &mut self.candidates else {
-            return Ok(None);
+            return Ok(Vec::new());
         };
         let len = self.source.len();
-        for misplaced in candidates.misplaced(span)? {
-            let found = shift::misplaced(misplaced, span, len, &mut self.budget)?;
-            if found.is_some() {
-                return Ok(found);
+        let mut found = Vec::new();
+        for mut unit in candidates.misplaced(span, follows)? {
+            for offset in std::mem::take(&mut unit.offsets) {
+                found.extend(shift::misplaced(
+                    &mut unit,
+                    offset,
+                    span,
+                    len,
+                    &mut self.budget,
+                )?);
+            }
+            if !found.is_empty() {
+                break;
             }
         }
-        Ok(None)
+        Ok(found)
     }
 
     /// A diagnosis of one unit whose length is right, and whose neighbours are sound: bytes in it changed.

@@ -171,14 +171,15 @@ pub(super) fn lost_return(
     Ok(None)
 }
 
-/// Detects a unit that is a few bytes before or after the offset that an index states: bytes are missing from the range on, or too many.
+/// Detects a unit that is a few bytes before or after an offset where it may belong: bytes are missing from the range on, or too many.
 pub(super) fn misplaced(
-    mut misplaced: Misplaced,
+    unit: &mut Misplaced,
+    offset: u64,
     span: &Span,
     len: u64,
     budget: &mut Budget,
 ) -> Result<Option<Explanation>> {
-    let Misplaced { what, offset, .. } = misplaced;
+    let what = unit.what;
     budget.begin();
     // Whole sectors and pages first: they are few.
     let sectors = (512..=MAX_SECTORS_SHIFT).step_by(512);
@@ -189,7 +190,7 @@ pub(super) fn misplaced(
         if !budget.is_left() {
             break;
         }
-        let trial = (misplaced.check)(at)?;
+        let trial = (unit.check)(at)?;
         budget.spend(trial);
         if trial.end.is_none() {
             continue;
@@ -206,11 +207,15 @@ pub(super) fn misplaced(
         );
         // A checksum proves where the unit is, but not that the index is correct.
         let explanation = Explanation::new(reason, Certainty::Likely, evidence);
+        let change = match at > offset {
+            true => (span.start..span.start + extra, Fill::Zeros(0)),
+            false => (at..at, Fill::Zeros(short)),
+        };
         return Ok(Some(Explanation {
-            changes: vec![(span.start..span.start + extra, Fill::Zeros(short))],
+            changes: vec![change],
             ..explanation.at(match at > offset {
                 true => span.start..span.start + extra,
-                false => at..offset,
+                false => span.start.min(at)..offset,
             })
         }));
     }
