@@ -169,13 +169,13 @@ impl KnownBytes {
         if start >= end {
             return;
         }
-        while let Some((own, own_end)) = self.ranges.range(..=end).next_back() {
-            let (own, own_end) = (*own, *own_end);
-            if own_end < start {
+        while let Some((known_start, known_end)) = self.ranges.range(..=end).next_back() {
+            let (known_start, known_end) = (*known_start, *known_end);
+            if known_end < start {
                 break;
             }
-            (start, end) = (start.min(own), end.max(own_end));
-            self.ranges.remove(&own);
+            (start, end) = (start.min(known_start), end.max(known_end));
+            self.ranges.remove(&known_start);
         }
         self.ranges.insert(start, end);
     }
@@ -223,17 +223,17 @@ impl KnownBytes {
     /// Puts bytes in place, whatever was known of them.
     pub(super) fn replace(&mut self, start: usize, bytes: &[u8]) {
         let end = start + bytes.len();
-        while let Some((own, _)) = self.overlapping(&(start..end)) {
-            let Some(old) = self.patches.remove(&own) else {
+        while let Some((old_start, _)) = self.overlapping(&(start..end)) {
+            let Some(old) = self.patches.remove(&old_start) else {
                 break;
             };
-            if let Some(before) = start.checked_sub(own).and_then(|len| old.get(..len))
+            if let Some(before) = start.checked_sub(old_start).and_then(|len| old.get(..len))
                 && !before.is_empty()
             {
-                self.patches.insert(own, before.to_vec());
+                self.patches.insert(old_start, before.to_vec());
             }
-            if let Some(after) = old.get(end.saturating_sub(own)..)
-                && own + old.len() > end
+            if let Some(after) = old.get(end.saturating_sub(old_start)..)
+                && old_start + old.len() > end
             {
                 self.patches.insert(end, after.to_vec());
             }
@@ -275,11 +275,11 @@ impl KnownBytes {
         files.read_file(band_start + start as u64, buffer)?;
         let end = start + buffer.len();
         let first = self.overlapping(&(start..start + 1));
-        let from = first.map_or(start, |(own, _)| own.min(start));
-        for (own, bytes) in self.patches.range(from..end) {
-            let within = (*own).max(start)..(own + bytes.len()).min(end);
+        let from = first.map_or(start, |(patch_start, _)| patch_start.min(start));
+        for (patch_start, bytes) in self.patches.range(from..end) {
+            let within = (*patch_start).max(start)..(patch_start + bytes.len()).min(end);
             let target = buffer.get_mut(within.start - start..within.end.saturating_sub(start));
-            let source = bytes.get(within.start - own..within.end - own);
+            let source = bytes.get(within.start - patch_start..within.end - patch_start);
             if let (Some(target), Some(source)) = (target, source) {
                 target.copy_from_slice(source);
             }
@@ -336,8 +336,8 @@ mod tests {
                     let mut buffer = vec![1; end - start];
                     known.read(&files, 0, start, &mut buffer).unwrap();
                     for (at, byte) in range.zip(buffer) {
-                        let own = if at < there { 0xff } else { 0 };
-                        prop_assert_eq!(byte, bytes[at].unwrap_or(own));
+                        let unknown = if at < there { 0xff } else { 0 };
+                        prop_assert_eq!(byte, bytes[at].unwrap_or(unknown));
                     }
                 }
                 let ranges: Vec<_> = known.ranges_from(start).flatten().collect();

@@ -117,13 +117,13 @@ impl Checks {
                 }
                 whole
             } else {
-                let Some(own) = self.block(files, block, &mut hasher, kept)? else {
+                let Some(proven) = self.block(files, block, &mut hasher, kept)? else {
                     return Ok(Some(block));
                 };
-                let own = own.get(skip..).or_bug("the rest of a block")?;
-                let len = left.len().min(own.len());
+                let proven = proven.get(skip..).or_bug("the rest of a block")?;
+                let len = left.len().min(proven.len());
                 let part = left.get_mut(..len).or_bug("no more than is left")?;
-                part.copy_from_slice(own.get(..len).or_bug("no more than the block has")?);
+                part.copy_from_slice(proven.get(..len).or_bug("no more than the block has")?);
                 len
             };
             at += len as u64;
@@ -175,9 +175,11 @@ impl Checks {
 
     /// Whether a block has to be proven.
     fn is_required(&self, block: usize) -> bool {
-        let before = self.unproven.partition_point(|own| own.start <= block);
-        let own = before.checked_sub(1).and_then(|own| self.unproven.get(own));
-        own.is_none_or(|own| own.end <= block)
+        let before = self.unproven.partition_point(|range| range.start <= block);
+        let range = before
+            .checked_sub(1)
+            .and_then(|range| self.unproven.get(range));
+        range.is_none_or(|range| range.end <= block)
     }
 }
 
@@ -222,11 +224,11 @@ impl Patch {
             return;
         }
         let place = |start| saturating_usize(first - start)..saturating_usize(last - start);
-        if let (Some(target), Some(own)) = (
+        if let (Some(target), Some(source)) = (
             buffer.get_mut(place(range.start)),
             self.bytes.get(place(self.start)),
         ) {
-            target.copy_from_slice(own);
+            target.copy_from_slice(source);
         }
     }
 }
@@ -245,7 +247,7 @@ impl KeptBlocks {
 
     fn get(&self, at: u64) -> Option<Arc<[u8]>> {
         let blocks = self.lock();
-        let found = blocks.iter().rev().find(|(own, _)| *own == at);
+        let found = blocks.iter().rev().find(|(start, _)| *start == at);
         found.map(|(_, bytes)| bytes.clone())
     }
 
@@ -276,8 +278,8 @@ impl Proven {
     /// Adds blocks, and gives whether these are all.
     pub(super) fn add(&mut self, blocks: Range<usize>) -> bool {
         let added = self.blocks.iter_mut().take(blocks.end);
-        for own in added.skip(blocks.start) {
-            self.left -= usize::from(!std::mem::replace(own, true));
+        for is_proven in added.skip(blocks.start) {
+            self.left -= usize::from(!std::mem::replace(is_proven, true));
         }
         self.left == 0
     }
@@ -291,7 +293,7 @@ impl Proven {
     pub(super) fn open(&self, first: usize, end: usize) -> Range<usize> {
         let open = |from: usize, is: bool| {
             let mut blocks = self.blocks.iter().enumerate().take(end).skip(from);
-            let found = blocks.find(|(_, own)| **own == is);
+            let found = blocks.find(|(_, is_proven)| **is_proven == is);
             found.map_or(end, |(block, _)| block)
         };
         let start = open(first, false);

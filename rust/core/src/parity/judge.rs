@@ -169,11 +169,11 @@ impl<'a> Judged<'a> {
                     let is_verified = self.is_entry(block, hash)
                         && self.is_agreed(block)
                         && !known.is_missing(&self.geometry.block(block), self.file_there);
-                    if let (Some(proof), Some(own)) =
+                    if let (Some(proof), Some(slot)) =
                         (self.data.get_mut(block), self.hashes.get_mut(block))
                         && *proof == BlockProof::None
                     {
-                        *own = hash;
+                        *slot = hash;
                         if is_verified {
                             *proof = BlockProof::Hash;
                         }
@@ -222,8 +222,8 @@ impl<'a> Judged<'a> {
             let hashes = self.hasher.hash(entry, &bytes, block_bytes);
             for (index, hash) in hashes.into_iter().enumerate() {
                 let is_verified = self.is_entry(entry + index, hash);
-                if let Some(own) = self.parity.get_mut(first + index) {
-                    *own = is_verified;
+                if let Some(proven) = self.parity.get_mut(first + index) {
+                    *proven = is_verified;
                 }
             }
             first = end;

@@ -112,9 +112,9 @@ impl FromStr for Parameters {
 
     /// The profile of this name. Another name is [`Error::Usage`].
     fn from_str(name: &str) -> Result<Self> {
-        let profile = Self::PROFILES.iter().find(|(own, _)| *own == name);
-        profile.map(|(_, own)| *own).ok_or_else(|| {
-            let names: Vec<_> = Self::PROFILES.iter().map(|(own, _)| *own).collect();
+        let profile = Self::PROFILES.iter().find(|(known, _)| *known == name);
+        profile.map(|(_, parameters)| *parameters).ok_or_else(|| {
+            let names: Vec<_> = Self::PROFILES.iter().map(|(name, _)| *name).collect();
             Error::Usage(format!(
                 "there is no profile {name:?}: it is one of {}",
                 names.join(", ")
@@ -126,7 +126,9 @@ impl FromStr for Parameters {
 impl fmt::Display for Parameters {
     /// The name of the profile, or the numbers.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let profile = Self::PROFILES.iter().find(|(_, own)| own == self);
+        let profile = Self::PROFILES
+            .iter()
+            .find(|(_, parameters)| parameters == self);
         match profile {
             Some((name, _)) => f.write_str(name),
             None => write!(

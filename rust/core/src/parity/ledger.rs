@@ -181,7 +181,7 @@ pub(super) fn lost_ranges(ledger: &[FileSpan], mut blocks: Vec<LostRange>) -> Ve
     blocks.sort_by_key(|range| range.start);
     let lost = ledger.iter().filter(|span| span.kind == FileKind::Lost);
     let ranges = lost.map(|span| {
-        let own = overlapping(
+        let within = overlapping(
             &blocks,
             |range| range.start..range.end,
             &(span.start..span.end),
@@ -190,7 +190,7 @@ pub(super) fn lost_ranges(ledger: &[FileSpan], mut blocks: Vec<LostRange>) -> Ve
         LostRange {
             start: span.start,
             end: span.end,
-            worst: own.fold(None, |worst, range| WorstGroup::worse(worst, range.worst)),
+            worst: within.fold(None, |worst, range| WorstGroup::worse(worst, range.worst)),
         }
     });
     ranges.collect()

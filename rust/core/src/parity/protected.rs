@@ -78,7 +78,7 @@ const MOST_COVERED: u64 = 256;
 /// ```
 pub struct ProtectedSource {
     /// Itself, for sources that are parts of it.
-    own: Weak<Self>,
+    this: Weak<Self>,
     file: Arc<dyn Source>,
     sidecar: Arc<dyn Source>,
     frames: Arc<Frames>,
@@ -94,7 +94,7 @@ pub struct ProtectedSource {
     is_damaged: AtomicBool,
     /// The first lost byte of the file, once all of it was judged.
     first_lost: OnceLock<Option<u64>>,
-    state: Mutex<State>,
+    state: Mutex<KnownBands>,
     blocks: KeptBlocks,
 }
 
@@ -124,7 +124,7 @@ impl Band {
     }
 }
 
-struct State {
+struct KnownBands {
     /// What is known of each band.
     known: Vec<BandState>,
     recent: VecDeque<(usize, Arc<Checks>)>,
@@ -168,11 +168,11 @@ impl BandVerdict {
         let is_lost = |span: &&FileSpan| span.kind == FileKind::Lost;
         let before: Vec<_> = before.spans().iter().filter(is_lost).collect();
         let mut lost = self.spans().iter().filter(is_lost);
-        lost.find_map(|own| {
-            let at = own.start..own.start + 1;
-            let span = overlapping(&before, |span| span.start..span.end, &at).first();
-            let known = span.map_or(own.start, |span| span.end);
-            (known < own.end).then_some(known)
+        lost.find_map(|span| {
+            let at = span.start..span.start + 1;
+            let same = overlapping(&before, |span| span.start..span.end, &at).first();
+            let known = same.map_or(span.start, |same| same.end);
+            (known < span.end).then_some(known)
         })
     }
 
@@ -204,8 +204,8 @@ impl ProtectedSource {
             ..
         } = inspection;
         let mut places = Vec::new();
-        for (range, own) in ranges.iter().enumerate() {
-            if let (Content::Frame(frame), Some(set)) = (own.content, frames.set)
+        for (range, sidecar_range) in ranges.iter().enumerate() {
+            if let (Content::Frame(frame), Some(set)) = (sidecar_range.content, frames.set)
                 && frame.is_current
             {
                 let start = set.band_start(frame.band);
@@ -222,8 +222,8 @@ impl ProtectedSource {
         }
         places.sort_by_key(|place| place.start);
         let is_lost = |span: &FileSpan| span.kind == FileKind::Lost;
-        Ok(Arc::new_cyclic(|own| Self {
-            own: own.clone(),
+        Ok(Arc::new_cyclic(|this| Self {
+            this: this.clone(),
             len: match refused {
                 None => viewed_len(&files, &frames),
                 Some(_) => file.len(),
@@ -231,7 +231,7 @@ impl ProtectedSource {
             is_damaged: AtomicBool::new(gaps.iter().any(is_lost)),
             gaps,
             first_lost: OnceLock::new(),
-            state: Mutex::new(State {
+            state: Mutex::new(KnownBands {
                 known: places.iter().map(|_| BandState::None).collect(),
                 recent: VecDeque::new(),
             }),
@@ -319,9 +319,9 @@ impl ProtectedSource {
         if self.is_damaged() {
             for found in self.found_in(range) {
                 let restored = overlapping(&found.differing, Range::clone, range);
-                let restored = restored.iter().map(|own| Span {
-                    start: own.start.max(range.start),
-                    end: own.end.min(range.end),
+                let restored = restored.iter().map(|bytes| Span {
+                    start: bytes.start.max(range.start),
+                    end: bytes.end.min(range.end),
                     kind: Kind::Repaired,
                     cause: Some(ledger::Cause::ChecksumMismatch),
                 });
@@ -339,8 +339,8 @@ impl ProtectedSource {
     /// # Errors
     /// As [`differences`](Self::differences).
     fn all(&self, mut poll: impl FnMut() -> Result<()>) -> Result<Vec<Arc<BandVerdict>>> {
-        let all = self.places.iter().enumerate().map(|(place, own)| {
-            self.judge_range(place, &(own.start..own.end), &mut poll)?;
+        let all = self.places.iter().enumerate().map(|(place, band)| {
+            self.judge_range(place, &(band.start..band.end), &mut poll)?;
             self.found(place).or_bug("a band that was judged")
         });
         all.collect()
@@ -381,9 +381,9 @@ impl ProtectedSource {
         check_within(self, offset, buffer.len())?;
         let (mut at, mut left) = (offset, buffer);
         while !left.is_empty() {
-            let place = self.places.partition_point(|own| own.end <= at);
+            let place = self.places.partition_point(|band| band.end <= at);
             let (end, is_covered) = match self.places.get(place) {
-                Some(own) if own.start <= at => (own.end, true),
+                Some(band) if band.start <= at => (band.end, true),
                 Some(next) => (next.start, false),
                 None => (u64::MAX, false),
             };
@@ -414,14 +414,14 @@ impl ProtectedSource {
         let all = self.all(&mut poll)?;
         let mut blocks = Blocks::default();
         let mut worst: Option<WorstGroup> = None;
-        let mut sidecar: Vec<_> = self.ranges.iter().map(|own| own.span(None)).collect();
+        let mut sidecar: Vec<_> = self.ranges.iter().map(|range| range.span(None)).collect();
         let mut frames = Vec::with_capacity(all.len());
         for (place, found) in self.places.iter().zip(&all) {
             poll()?;
             blocks.add(&found.blocks);
             let (span, group) = self.frame_of(place, found)?;
-            if let Some(own) = sidecar.get_mut(place.range) {
-                *own = span;
+            if let Some(known) = sidecar.get_mut(place.range) {
+                *known = span;
             }
             frames.push((place.range, group));
         }
@@ -460,12 +460,12 @@ impl ProtectedSource {
 
     /// The bands that have bytes of a range.
     fn places_of(&self, range: &Range<u64>) -> Range<usize> {
-        let first = self.places.partition_point(|own| own.end <= range.start);
-        let end = self.places.partition_point(|own| own.start < range.end);
+        let first = self.places.partition_point(|band| band.end <= range.start);
+        let end = self.places.partition_point(|band| band.start < range.end);
         first..end.max(first)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, KnownBands> {
         self.state.lock().unpoisoned()
     }
 
@@ -479,8 +479,8 @@ impl ProtectedSource {
     /// Whether the blocks that bytes of a range are in were proven as they are in the file.
     fn is_sound(&self, place: usize, range: &Range<u64>) -> bool {
         match (self.lock().known.get(place), self.places.get(place)) {
-            (Some(BandState::Blocks(proven)), Some(own)) => {
-                let Range { start, end } = own.blocks(range);
+            (Some(BandState::Blocks(proven)), Some(band)) => {
+                let Range { start, end } = band.blocks(range);
                 proven.open(start, end).is_empty()
             }
             (Some(BandState::Band(found)), _) => found.is_sound(range),
@@ -516,9 +516,9 @@ impl ProtectedSource {
         if self.refused.is_some() && self.found(place).is_none() {
             return self.judge_place(place).map(drop);
         }
-        let own = self.places.get(place).or_bug("a band of the file")?;
-        let Range { mut start, end } = own.blocks(range);
-        let most = (PIECE_BYTES / own.geometry.block_bytes).max(1);
+        let band = self.places.get(place).or_bug("a band of the file")?;
+        let Range { mut start, end } = band.blocks(range);
+        let most = (PIECE_BYTES / band.geometry.block_bytes).max(1);
         let mut buffer = Vec::new();
         while start < end {
             let next = end.min(start + most);
@@ -529,7 +529,7 @@ impl ProtectedSource {
             };
             if !piece.is_empty() {
                 poll()?;
-                let bytes = own.bytes(&piece);
+                let bytes = band.bytes(&piece);
                 buffer.resize(saturating_usize(bytes.end - bytes.start), 0);
                 self.read_place(place, bytes.start, &mut buffer)?;
             }
@@ -540,12 +540,12 @@ impl ProtectedSource {
 
     /// Reads bytes of a band.
     fn read_place(&self, place: usize, at: u64, bytes: &mut [u8]) -> Result<()> {
-        let own = self.places.get(place).or_bug("a band of the file")?;
+        let band = self.places.get(place).or_bug("a band of the file")?;
         let range = at..at + bytes.len() as u64;
         let files = self.files();
         let read = |recent: &Checks, bytes: &mut [u8]| recent.read(&files, at, bytes, &self.blocks);
         let changed =
-            |block: usize| self.changed(own.start + own.geometry.block(block).start as u64);
+            |block: usize| self.changed(band.start + band.geometry.block(block).start as u64);
         let mut recent = self.recent(place)?;
         if let Some(block) = read(&recent, bytes)? {
             let (was_proven, is_judged) = match self.lock().known.get(place) {
@@ -565,7 +565,7 @@ impl ProtectedSource {
                 return Err(changed(block));
             }
         }
-        self.note(place, own.blocks(&range));
+        self.note(place, band.blocks(&range));
         Ok(())
     }
 
@@ -582,14 +582,14 @@ impl ProtectedSource {
     /// Notes that blocks were proven, unless the band was judged.
     fn note(&self, place: usize, blocks: Range<usize>) {
         let mut state = self.lock();
-        if let (Some(known), Some(own)) = (state.known.get_mut(place), self.places.get(place)) {
+        if let (Some(known), Some(band)) = (state.known.get_mut(place), self.places.get(place)) {
             if matches!(known, BandState::None) {
-                *known = BandState::Blocks(Proven::none_of(own.geometry.blocks));
+                *known = BandState::Blocks(Proven::none_of(band.geometry.blocks));
             }
             if let BandState::Blocks(proven) = known
                 && proven.add(blocks)
             {
-                *known = BandState::Band(Arc::new(BandVerdict::proven(own)));
+                *known = BandState::Band(Arc::new(BandVerdict::proven(band)));
             }
         }
     }
@@ -598,7 +598,7 @@ impl ProtectedSource {
     fn recent(&self, place: usize) -> Result<Arc<Checks>> {
         let is_proven = {
             let mut state = self.lock();
-            if let Some(at) = state.recent.iter().position(|(own, _)| *own == place) {
+            if let Some(at) = state.recent.iter().position(|(kept, _)| *kept == place) {
                 let (_, recent) = state.recent.get(at).or_bug("a band that was found")?;
                 let recent = recent.clone();
                 if at + 1 < state.recent.len() {
@@ -612,10 +612,10 @@ impl ProtectedSource {
                 _ => self.refused.is_none(),
             }
         };
-        let own = self.places.get(place).or_bug("a band of the file")?;
+        let band = self.places.get(place).or_bug("a band of the file")?;
         if is_proven {
             let files = self.files();
-            let mut judged = Judged::open(&files, own.set, own.frame)?;
+            let mut judged = Judged::open(&files, band.set, band.frame)?;
             if let Some(checks) = Checks::of_frame(&mut judged)? {
                 return Ok(self.keep(place, checks, false));
             }
@@ -631,9 +631,9 @@ impl ProtectedSource {
         if !is_judged && matches!(known, Some(BandState::Band(found)) if !found.is_proven) {
             return recent;
         }
-        state.recent.retain(|(own, _)| *own != place);
+        state.recent.retain(|(kept, _)| *kept != place);
         state.recent.push_back((place, recent.clone()));
-        let mut bytes: usize = state.recent.iter().map(|(_, own)| own.bytes()).sum();
+        let mut bytes: usize = state.recent.iter().map(|(_, checks)| checks.bytes()).sum();
         while bytes > KEPT_BYTES
             && state.recent.len() > KEPT_BANDS
             && let Some((_, first)) = state.recent.pop_front()
@@ -645,18 +645,18 @@ impl ProtectedSource {
 
     /// Judges a band. No lock is held meanwhile: reading may wait for others.
     fn judge_place(&self, place: usize) -> Result<Arc<Checks>> {
-        let own = self.places.get(place).or_bug("a band of the file")?;
+        let band = self.places.get(place).or_bug("a band of the file")?;
         let (found, checks) = self.inspect(|inspection| {
-            let range = inspection.ranges.get(own.range);
+            let range = inspection.ranges.get(band.range);
             let range = range.or_bug("the range of a frame")?;
-            let mut band = inspection.judge(range)?.or_bug("a current frame")?;
-            let blocks = band.blocks()?;
-            let (checks, differing) = Checks::of_judged(&mut band, &blocks.spans)?;
+            let mut judged = inspection.judge(range)?.or_bug("a current frame")?;
+            let blocks = judged.blocks()?;
+            let (checks, differing) = Checks::of_judged(&mut judged, &blocks.spans)?;
             let found = BandVerdict {
                 blocks,
                 differing,
                 is_proven: false,
-                frame: OnceLock::from((range.span(Some(&band)), band.worst())),
+                frame: OnceLock::from((range.span(Some(&judged)), judged.worst())),
             };
             Ok((found, checks))
         })?;
@@ -727,11 +727,11 @@ impl Source for ProtectedSource {
     }
 
     fn read_again_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        self.read_by(offset, buffer, |own, place, at, bytes| {
-            if own.is_sound(place, &(at..at + bytes.len() as u64)) {
-                return own.read_as_it_is(at, bytes);
+        self.read_by(offset, buffer, |this, place, at, bytes| {
+            if this.is_sound(place, &(at..at + bytes.len() as u64)) {
+                return this.read_as_it_is(at, bytes);
             }
-            own.read_place(place, at, bytes)
+            this.read_place(place, at, bytes)
         })
     }
 
@@ -753,7 +753,7 @@ impl Source for ProtectedSource {
     }
 
     fn by_sidecar(&self) -> Option<Arc<dyn Any + Send + Sync>> {
-        Some(self.own.upgrade()?)
+        Some(self.this.upgrade()?)
     }
 }
 
@@ -799,8 +799,8 @@ mod tests {
             parameters: Parameters::new(64, 4, 1, 1).unwrap(),
         };
         let (file, mut sidecar) = (BytesSource::new(bytes.to_vec()), Vec::new());
-        let mut add = |own: &[u8]| {
-            sidecar.extend_from_slice(own);
+        let mut add = |bytes: &[u8]| {
+            sidecar.extend_from_slice(bytes);
             Ok(())
         };
         protect(&file, file.len(), set, &mut add).unwrap();
@@ -887,8 +887,8 @@ mod tests {
             parameters: Parameters::DEFAULT,
         };
         let (file, mut sidecar) = (BytesSource::new(bytes), Vec::new());
-        let mut add = |own: &[u8]| {
-            sidecar.extend_from_slice(own);
+        let mut add = |bytes: &[u8]| {
+            sidecar.extend_from_slice(bytes);
             Ok(())
         };
         protect(&file, file.len(), set, &mut add).unwrap();
