@@ -253,7 +253,7 @@ impl Growth {
             offset,
             last,
             end: None,
-            uuid: head.and_then(|head| head.own.last),
+            uuid: head.and_then(|head| head.state.last),
             carry: carry
                 .and_then(|carry| carry.compared())
                 .filter(|carry| carry.0.len() <= MAX_CARRY_BYTES),

@@ -317,12 +317,13 @@ impl Position {
 pub(crate) struct CarryHead {
     pub(crate) at: u64,
     pub(crate) pending: Option<Span>,
-    pub(crate) own: CarryOwn,
+    #[serde(rename = "own")]
+    pub(crate) state: CarryState,
 }
 
-/// What some formats' own state has.
+/// What the states of some formats have.
 #[derive(Deserialize)]
-pub(crate) struct CarryOwn {
+pub(crate) struct CarryState {
     /// Only of formats whose records have UUIDs.
     #[serde(default)]
     pub(crate) last: Option<[u8; UUID_BYTES]>,

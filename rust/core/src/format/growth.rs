@@ -137,7 +137,8 @@ impl Json {
         let carry = self.carry.map(|carry| Carry(carry.to_string()));
         if let Some(carry) = &carry {
             let head = CarryHead::of(carry).ok()?;
-            if !grows || head.at != self.offset || head.pending.is_some() || head.own.last != uuid {
+            if !grows || head.at != self.offset || head.pending.is_some() || head.state.last != uuid
+            {
                 return None;
             }
         }

@@ -198,15 +198,15 @@ impl Rows for SelectedRows<'_> {
     }
 
     fn fill(&self, rows: Range<usize>, column: usize, buffer: &mut ColumnBuffer) {
-        self.each_run(rows, |own, run| own.fill(run, column, buffer));
+        self.each_run(rows, |all, run| all.fill(run, column, buffer));
     }
 
     fn fill_positions(&self, rows: Range<usize>, buffer: &mut ColumnBuffer) {
-        self.each_run(rows, |own, run| own.fill_positions(run, buffer));
+        self.each_run(rows, |all, run| all.fill_positions(run, buffer));
     }
 
     fn fill_causes(&self, rows: Range<usize>, buffer: &mut ColumnBuffer) {
-        self.each_run(rows, |own, run| own.fill_causes(run, buffer));
+        self.each_run(rows, |all, run| all.fill_causes(run, buffer));
     }
 }
 

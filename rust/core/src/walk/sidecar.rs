@@ -233,9 +233,10 @@ impl SidecarWalk {
             let runs = spans.chunk_by(|span, next| span.end == next.start);
             ranges.extend(runs.filter_map(|run| Some(run.first()?.start..run.last()?.end)));
         }
-        let is_within =
-            |own: &Range<u64>, outer: &Range<u64>| outer.start <= own.start && own.end <= outer.end;
-        let of_rows = of_rows.filter(|own| !ranges.iter().any(|outer| is_within(own, outer)));
+        let is_within = |inner: &Range<u64>, outer: &Range<u64>| {
+            outer.start <= inner.start && inner.end <= outer.end
+        };
+        let of_rows = of_rows.filter(|range| !ranges.iter().any(|outer| is_within(range, outer)));
         ranges.extend(of_rows);
         ranges
     }
@@ -417,14 +418,18 @@ fn overlaid(parts: &[Span], with: &[Span]) -> Vec<Span> {
     let mut spans = Vec::with_capacity(parts.len());
     for part in parts {
         let mut at = part.start;
-        for own in overlapping(with, Span::range, &part.range()) {
-            let (start, end) = (own.start.max(part.start), own.end.min(part.end));
+        for other in overlapping(with, Span::range, &part.range()) {
+            let (start, end) = (other.start.max(part.start), other.end.min(part.end));
             spans.push(Span {
                 start: at,
                 end: start,
                 ..*part
             });
-            spans.push(Span { start, end, ..*own });
+            spans.push(Span {
+                start,
+                end,
+                ..*other
+            });
             at = end;
         }
         spans.push(Span { start: at, ..*part });
@@ -516,7 +521,7 @@ impl Walk for SidecarWalk {
     fn checked(&self) -> Checked {
         match self.walk.checked() {
             Checked::Structure if self.comparison.protected.has_blocks() => Checked::Parity,
-            own => own,
+            checked => checked,
         }
     }
 
@@ -546,7 +551,11 @@ pub(crate) fn judge_hits(
         let rows = sets.get(set)?;
         Some(rows.position(row)..rows.end(row))
     };
-    let ranges: Vec<_> = hits.places.iter().map(|own| own.and_then(range)).collect();
+    let ranges: Vec<_> = hits
+        .places
+        .iter()
+        .map(|place| place.and_then(range))
+        .collect();
     drop(sets);
     for range in ranges.iter().flatten() {
         protected.differences(range, || options.poll())?;

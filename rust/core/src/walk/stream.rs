@@ -1,6 +1,6 @@
 //! The scan of files that are a sequence of units: one after the other, until the file ends.
 //!
-//! A format has a [`Unit`]: its own state, what begins at an offset, where damage ends, and its rows. Everything else is here:
+//! A format has a [`Unit`]: its state, what begins at an offset, where damage ends, and its rows. Everything else is here:
 //! where a scan begins, its state in a [`Carry`], the ledger, strict reading, files that grow, how far a segment of a log has to reach,
 //! and what is left when damage or the search budget ends. If a header says how long its unit is, the unit is [`Framed`], and the scan asks of each in this order:
 //!
@@ -66,7 +66,7 @@ pub(crate) trait Unit: Send + Sized {
     }
 
     /// As [`Scan::suspects_key`].
-    fn suspects_key(_own: &Self::State) -> bool {
+    fn suspects_key(_state: &Self::State) -> bool {
         false
     }
 
@@ -238,29 +238,31 @@ pub(crate) struct Point<T> {
     pub(crate) budget: Budget,
     /// Damage up to `at` that may still grow.
     pub(crate) pending: Option<Span>,
-    pub(crate) own: T,
+    /// Of the format. Positions that were stored name it `own`.
+    #[serde(rename = "own")]
+    pub(crate) state: T,
 }
 
 impl<T> Point<T> {
     /// At an offset, if nothing was searched before it.
-    pub(crate) fn new(at: u64, own: T) -> Self {
+    pub(crate) fn new(at: u64, state: T) -> Self {
         Self {
             at,
             budget: Budget::default(),
             pending: None,
-            own,
+            state,
         }
     }
 }
 
 impl<T: DeserializeOwned> Point<T> {
-    /// The beginning of a walk of what `file` is called. A file has one part, the whole. `own` is that of a walk that
+    /// The beginning of a walk of what `file` is called. A file has one part, the whole. `state` is that of a walk that
     /// resumes none.
-    pub(crate) fn of(begin: Begin<'_>, file: &str, own: T) -> Result<Self> {
+    pub(crate) fn of(begin: Begin<'_>, file: &str, state: T) -> Result<Self> {
         match begin {
             Begin::Carry(carry) => carry.state(file),
-            Begin::Offset(offset) => Ok(Self::new(offset, own)),
-            Begin::Beginning | Begin::Part(_) => Ok(Self::new(0, own)),
+            Begin::Offset(offset) => Ok(Self::new(offset, state)),
+            Begin::Beginning | Begin::Part(_) => Ok(Self::new(0, state)),
         }
     }
 }
@@ -269,7 +271,7 @@ impl<T: DeserializeOwned> Point<T> {
 pub(crate) struct Stream<U: Unit> {
     pub(crate) input: Input,
     pub(crate) budget: Budget,
-    pub(crate) own: U::State,
+    pub(crate) state: U::State,
     pub(crate) unit: U,
     /// The offset of the first byte of the window that contains `records`.
     pub(crate) base: u64,
@@ -296,7 +298,7 @@ impl<U: Unit> Stream<U> {
         Ok(Self {
             input: Input::new(source, options.clone()),
             budget: point.budget,
-            own: point.own,
+            state: point.state,
             unit,
             base: point.at,
             records: Vec::new(),
@@ -394,7 +396,7 @@ impl<U: Unit> Stream<U> {
     /// The error for damage here.
     pub(crate) fn damage_error(&self, finding: Finding) -> Error {
         Error::Damage(Box::new(Damage {
-            wrong_key: U::suspects_key(&self.own),
+            wrong_key: U::suspects_key(&self.state),
             ..Damage::new(self.input.source.path(), self.at(), finding)
         }))
     }
@@ -534,7 +536,7 @@ impl<U: Unit> Scan for Stream<U> {
     }
 
     fn suspects_key(&self) -> bool {
-        U::suspects_key(&self.own)
+        U::suspects_key(&self.state)
     }
 
     fn checked(&self) -> Checked {
@@ -550,7 +552,7 @@ impl<U: Unit> Scan for Stream<U> {
             at: self.at(),
             budget: self.budget,
             pending: self.tiling.pending(),
-            own: &self.own,
+            state: &self.state,
         }))
     }
 }

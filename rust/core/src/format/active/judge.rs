@@ -191,11 +191,11 @@ pub(super) fn is_unfinished(
     let mut uuid = LATEST;
     uuid.iter_mut()
         .zip(tail)
-        .for_each(|(own, byte)| *own = *byte);
+        .for_each(|(byte, given)| *byte = *given);
     let mut head = [0; MAX_HEADER_BYTES];
     head.iter_mut()
         .zip(tail)
-        .for_each(|(own, byte)| *own = *byte);
+        .for_each(|(byte, given)| *byte = *given);
     let least = len.saturating_add(missing);
     let is_long = Header::parse(&head).is_ok_and(|header| header.total() >= least);
     is_long && sequence(uuid, last).is_ok() && !is_readable(tail)

@@ -78,8 +78,8 @@ impl ActiveWalk {
         last: Option<[u8; UUID_BYTES]>,
     ) -> Result<Self> {
         let mut scan = ActiveScan::open(source, options, Begin::Offset(offset))?;
-        scan.own.last = last;
-        scan.own.verified = last.is_some();
+        scan.state.last = last;
+        scan.state.verified = last.is_some();
         Ok(Self::new(scan))
     }
 }
@@ -91,15 +91,15 @@ impl ActiveScan {
                 "no key was given: give at least one to verify records".to_owned(),
             ));
         };
-        let own = State {
+        let state = State {
             last: None,
             key: (options.keys.len() == 1).then_some(0),
             verified: false,
             batch_limit: u64::MAX,
             suspects_key: false,
         };
-        let point = Point::of(begin, Active::FILE, own)?;
-        let key = match point.own.key {
+        let point = Point::of(begin, Active::FILE, state)?;
+        let key = match point.state.key {
             Some(place) => options.keys.get(place),
             None => Some(first_key),
         };
@@ -129,11 +129,11 @@ impl ActiveScan {
             input: &self.input,
             search: &mut self.unit.search,
             budget: &mut self.budget,
-            keys: match self.own.key {
+            keys: match self.state.key {
                 Some(_) => slice::from_ref(&self.unit.key),
                 None => &self.input.options.keys,
             },
-            last: self.own.last,
+            last: self.state.last,
         }
     }
 
@@ -161,10 +161,10 @@ impl ActiveScan {
 
     fn hash_group(&mut self) {
         let bytes = self.input.bytes(self.base);
-        if self.own.key.is_none() {
+        if self.state.key.is_none() {
             let first = self.unit.group.first(bytes);
             match first.and_then(|first| key_of(&self.input.options.keys, first)) {
-                Some((place, key)) => (self.own.key, self.unit.key) = (Some(place), key),
+                Some((place, key)) => (self.state.key, self.unit.key) = (Some(place), key),
                 None => self.unit.group.keep_first(),
             }
         }
@@ -197,14 +197,14 @@ impl ActiveScan {
                 let left = self.input.len() - self.base;
                 self.unit
                     .group
-                    .is_judged_good(bytes, left, self.own.last, &self.unit.key)
+                    .is_judged_good(bytes, left, self.state.last, &self.unit.key)
             },
             "a sound group has a record that judge refuses"
         );
-        self.own.last = Some(*last);
-        self.own.verified = true;
-        self.own.suspects_key = false;
-        self.own.batch_limit = self.own.batch_limit.saturating_add(len);
+        self.state.last = Some(*last);
+        self.state.verified = true;
+        self.state.suspects_key = false;
+        self.state.batch_limit = self.state.batch_limit.saturating_add(len);
         if self.unit.types.are_all() {
             let records = extents.len() as u64;
             self.unit.run = self.tiling.cover_run(self.base + len, records);
@@ -235,10 +235,10 @@ impl ActiveScan {
                 // The record was parsed from these bytes, so they are a map of a file that is being written to.
                 return Err(self.changed());
             };
-            let verdict = verdict(&header, &sums, self.own.last);
+            let verdict = verdict(&header, &sums, self.state.last);
             if index > 0 && matches!(verdict, Err(Fault::Checksum { .. })) {
                 // The next step meets it again, first and alone, after the good records before it are emitted.
-                self.own.batch_limit = 0;
+                self.state.batch_limit = 0;
                 return Ok(Advance::On);
             }
             if let Some(stop) = self.commit(position, &header, verdict)? {
@@ -257,12 +257,12 @@ impl ActiveScan {
     ) -> Result<Option<Advance>> {
         if let Err(fault @ Fault::Checksum { .. }) = verdict {
             if position == 0 {
-                self.own.suspects_key = self.resync().nothing_verifies()?;
+                self.state.suspects_key = self.resync().nothing_verifies()?;
             }
             return self.damage(&fault).map(Some);
         }
-        self.own.verified = true;
-        self.own.suspects_key = false;
+        self.state.verified = true;
+        self.state.suspects_key = false;
         let end = position + header.total();
         if let Err(fault) = verdict {
             if self.input.raises(position) {
@@ -290,7 +290,7 @@ impl ActiveScan {
             }
             // The record itself is sound, so it is kept.
             self.cover(end, Kind::Record, other.map(|other| other.cause()));
-            self.own.last = Some(header.uuid);
+            self.state.last = Some(header.uuid);
             if matches {
                 let offset = saturating_usize(position - self.base);
                 self.unit
@@ -298,7 +298,7 @@ impl ActiveScan {
                     .emit((offset, saturating_usize(header.hashed())));
             }
         }
-        self.own.batch_limit = self.own.batch_limit.saturating_add(header.total());
+        self.state.batch_limit = self.state.batch_limit.saturating_add(header.total());
         Ok(None)
     }
 
@@ -347,9 +347,9 @@ impl ActiveScan {
             return Ok(Advance::On);
         }
         let (place, sums) = self.resync().sums(at, header)?;
-        let verdict = verdict(header, &sums, self.own.last);
+        let verdict = verdict(header, &sums, self.state.last);
         if !matches!(verdict, Err(Fault::Checksum { .. })) {
-            self.own.key.get_or_insert(place);
+            self.state.key.get_or_insert(place);
             self.unit.key = sums.key;
             if self.input.options.values
                 && self.unit.bounds.contains(&header.uuid)
@@ -414,10 +414,10 @@ impl Unit for Active {
             bytes: scan.input.bytes(at),
             left: len - at,
             limit: scan
-                .own
+                .state
                 .batch_limit
                 .min(scan.input.options.window_bytes as u64),
-            last: scan.own.last,
+            last: scan.state.last,
         });
         scan.base = at;
         if scan.unit.group.extents().is_empty() {
@@ -437,15 +437,15 @@ impl Unit for Active {
         {
             scan.budget.spend(header.total());
         }
-        scan.own.batch_limit = 0;
+        scan.state.batch_limit = 0;
         let Resynced { end, proven } = scan.resync().end(at)?;
         if proven {
-            scan.own.verified = true;
-            scan.own.suspects_key = false;
+            scan.state.verified = true;
+            scan.state.suspects_key = false;
         }
         let fate = match proven {
             true => Fate::Corrupt,
-            false => Fate::of_tail(scan.own.verified),
+            false => Fate::of_tail(scan.state.verified),
         };
         Ok(match end {
             End::Followed(end) => stream::End::Followed(end),
@@ -478,8 +478,8 @@ impl Unit for Active {
         self.run
     }
 
-    fn suspects_key(own: &State) -> bool {
-        own.suspects_key
+    fn suspects_key(state: &State) -> bool {
+        state.suspects_key
     }
 
     fn rows(scan: &ActiveScan) -> ActiveRows<'_> {

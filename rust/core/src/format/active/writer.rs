@@ -521,10 +521,10 @@ impl Sequence {
                 _ => self.next()?,
             },
         };
-        let own = timestamp_micros(uuid.as_bytes());
+        let of_uuid = timestamp_micros(uuid.as_bytes());
         match timestamp {
-            Value::Timestamp(given) if *given != own => Err(Error::Usage(format!(
-                "timestamp {given} is not that of the UUID {uuid}, which is {own}: leave timestamp out"
+            Value::Timestamp(given) if *given != of_uuid => Err(Error::Usage(format!(
+                "timestamp {given} is not that of the UUID {uuid}, which is {of_uuid}: leave timestamp out"
             ))),
             _ => Ok((uuid, type_, value)),
         }

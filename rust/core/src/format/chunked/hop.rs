@@ -162,8 +162,8 @@ pub(super) fn split(
                 until: len,
             });
         }
-        if let Some(own) = portions.last_mut() {
-            own.last = at;
+        if let Some(portion) = portions.last_mut() {
+            portion.last = at;
         }
         (before, gap) = (at, next);
     }

@@ -151,7 +151,7 @@ impl<'a> Entries<'a> {
             if is_beyond
                 && self
                     .beyond
-                    .is_none_or(|own| own.file_offset < item.file_offset)
+                    .is_none_or(|known| known.file_offset < item.file_offset)
             {
                 self.beyond = Some(item);
             }

@@ -223,8 +223,8 @@ impl ChunkedLookup {
                 };
                 if offsets.binary_search(&offset.cast_unsigned()).is_ok() {
                     left -= 1;
-                    let own = found.rows.push(&*rows, row);
-                    found.places.insert(offset, own);
+                    let place = found.rows.push(&*rows, row);
+                    found.places.insert(offset, place);
                 }
             }
         }
@@ -326,7 +326,7 @@ impl Lookup for ChunkedLookup {
 
 /// Whether an item's chunk begins at or before `offset`.
 fn is_at_most(item: Item, offset: u64) -> bool {
-    u64::try_from(item.offset).is_ok_and(|own| own <= offset)
+    u64::try_from(item.offset).is_ok_and(|start| start <= offset)
 }
 
 /// The first of these items whose checksum matches, and its number.

@@ -68,11 +68,11 @@ impl ChunkedScan {
     /// nothing of it is kept.
     pub(super) fn look_ahead(&mut self, mut at: u64) -> Result<Fate> {
         let budget = self.budget;
-        self.own.twice_until = u64::MAX;
+        self.state.twice_until = u64::MAX;
         let fate = loop {
-            match self.examine(at, self.own.end)? {
+            match self.examine(at, self.state.end)? {
                 Ok(Next::End | Next::Growing | Next::Unused) => {
-                    break Fate::of_tail(self.own.verified);
+                    break Fate::of_tail(self.state.verified);
                 }
                 Ok(Next::Chunk(_)) => break Fate::Corrupt,
                 Ok(Next::Padding(end)) => at = end,
@@ -86,7 +86,7 @@ impl ChunkedScan {
             }
         };
         // The search that ended at `at` is made again too.
-        self.own.twice_until = at.saturating_add(1);
+        self.state.twice_until = at.saturating_add(1);
         self.budget = budget;
         Ok(fate)
     }
@@ -132,7 +132,7 @@ impl ChunkedScan {
     /// Whether exactly the bytes after the damaged header at the beginning of `range` are one good frame.
     fn try_payload(&mut self, range: Range<u64>) -> Result<Trial> {
         let Range { start: at, end } = range;
-        let share = if at < self.own.twice_until { 2 } else { 1 };
+        let share = if at < self.state.twice_until { 2 } else { 1 };
         let input = &mut self.input;
         let allowed = self.budget.left(input.len()) / share;
         if self.budget.wants_plausible(end - at) {

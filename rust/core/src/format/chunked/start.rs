@@ -58,18 +58,18 @@ impl ChunkedScan {
         options: &Options,
         Gap { at, end }: Gap,
     ) -> Result<Self> {
-        let own = State {
+        let state = State {
             end,
             verified: at > 0,
             ..State::default()
         };
-        Self::from_point(source, options, Point::new(at, own))
+        Self::from_point(source, options, Point::new(at, state))
     }
 
     /// Emits only these message offsets, and ends at the first header after them.
     pub(super) fn limit_to(mut self, offsets: Range<u64>) -> Self {
         self.unit.bounds.offsets = offsets;
-        self.own.until = Until::Filter;
+        self.state.until = Until::Filter;
         self
     }
 
@@ -79,18 +79,18 @@ impl ChunkedScan {
             range,
             follows_good,
         };
-        let own = State {
+        let state = State {
             until: until(false),
             ..State::default()
         };
-        let mut walk = Self::from_point(source.clone(), options, Point::new(range.from, own))?;
+        let mut walk = Self::from_point(source.clone(), options, Point::new(range.from, state))?;
         if !range.is_of(&*source)? {
             return Err(another_file(source.path()));
         }
         let to_skip = walk.last_unmatched(&range)?;
         if range.from == 0 && to_skip.is_none() {
             if walk.matches_none(&range)? {
-                walk.own.until = Until::Here;
+                walk.state.until = Until::Here;
             }
             return Ok(walk);
         }
@@ -109,22 +109,22 @@ impl ChunkedScan {
             at = align(end);
             if let Some(header) = good.filter(|_| at < range.until) {
                 let bounds = walk.unit.bounds.clone();
-                let own = State {
+                let state = State {
                     end: header.end(),
                     verified: true,
                     until: until(true),
                     ..State::default()
                 };
-                let mut walk = Self::from_point(source, options, Point::new(at, own))?;
+                let mut walk = Self::from_point(source, options, Point::new(at, state))?;
                 // The walk of the whole file has ended before this.
                 if bounds.is_past(header.start) || walk.matches_none(&range)? {
-                    walk.own.until = Until::Here;
+                    walk.state.until = Until::Here;
                 }
                 return Ok(walk);
             }
         }
         // The part before covers all of this one.
-        walk.own.until = Until::Here;
+        walk.state.until = Until::Here;
         Ok(walk)
     }
 
@@ -182,15 +182,15 @@ impl ChunkedScan {
         options: &Options,
         point: &Point<State>,
     ) -> Result<Option<Self>> {
-        if point.own.until != Until::End || point.own.emitted > 0 || point.pending.is_some() {
+        if point.state.until != Until::End || point.state.emitted > 0 || point.pending.is_some() {
             return Ok(None);
         }
         for gap in last_gaps(&**source, options, point)?.into_iter().rev() {
             let point = Point {
                 at: gap.at,
-                own: State {
+                state: State {
                     end: gap.end,
-                    ..point.own.clone()
+                    ..point.state.clone()
                 },
                 ..point.clone()
             };
@@ -213,7 +213,7 @@ fn last_gaps(
     let mut last = VecDeque::with_capacity(TRIED);
     let mut gap = Gap {
         at: align(point.at),
-        end: point.own.end,
+        end: point.state.end,
     };
     for number in 0_u64.. {
         if number.is_multiple_of(POLL_HEADERS) {

@@ -61,7 +61,7 @@ impl ChunkedScan {
         options: &Options,
         point: Point<State>,
     ) -> Result<Self> {
-        let until = point.own.until;
+        let until = point.state.until;
         let unit = Chunked {
             bounds: Bounds::of(&options.filter),
             probe: Window::default(),
@@ -79,7 +79,7 @@ impl ChunkedScan {
 
     /// The walk of this scan.
     pub(super) const fn into_walk(self) -> ChunkedWalk {
-        let is_over = matches!(self.own.until, Until::Here);
+        let is_over = matches!(self.state.until, Until::Here);
         Driver::resume(self, is_over)
     }
 
@@ -98,7 +98,7 @@ impl ChunkedScan {
             return self.examine_padding(at, align(at).min(len));
         }
         let head = self.head(at)?;
-        self.own.verified |= head.verified().is_some();
+        self.state.verified |= head.verified().is_some();
         Ok(match head {
             Head::Zeros => {
                 let data_end = self.input.data_end()?;
@@ -144,13 +144,13 @@ impl ChunkedScan {
 
     /// Whether the walk ends after the wanted offsets, and the file has more.
     fn ends_early(&self) -> bool {
-        matches!(self.own.until, Until::Filter) && self.at() < self.input.len()
+        matches!(self.state.until, Until::Filter) && self.at() < self.input.len()
     }
 
     /// Whether such a walk ends here: after what is wanted, and not in doubt.
     fn is_past(&mut self) -> Result<bool> {
         let at = self.at();
-        if !self.ends_early() || self.own.fate.is_some() || !at.is_multiple_of(ALIGNMENT) {
+        if !self.ends_early() || self.state.fate.is_some() || !at.is_multiple_of(ALIGNMENT) {
             return Ok(false);
         }
         let Head::Sound(header) = self.head(at)? else {
@@ -164,13 +164,13 @@ impl ChunkedScan {
     /// Whether the part ends here, where the next one begins.
     fn is_past_part(&self) -> bool {
         let at = self.at();
-        matches!(self.own.until, Until::Part { range, follows_good: true }
+        matches!(self.state.until, Until::Part { range, follows_good: true }
             if at.is_multiple_of(ALIGNMENT) && (range.until..self.input.len()).contains(&at))
     }
 
     /// Records, for a part, whether the last chunk before the scan's offset is good.
     const fn follow(&mut self, good: bool) {
-        if let Until::Part { follows_good, .. } = &mut self.own.until {
+        if let Until::Part { follows_good, .. } = &mut self.state.until {
             *follows_good = good;
         }
     }
@@ -183,7 +183,7 @@ impl ChunkedScan {
             self.follow(false);
         }
         let is_known = matches!(fault.extent(at, self.input.len()), Extent::Known(_));
-        if !is_known && matches!(self.own.until, Until::Part { .. }) {
+        if !is_known && matches!(self.state.until, Until::Part { .. }) {
             return Err(self.changed());
         }
         Ok(())
@@ -194,8 +194,8 @@ impl ChunkedScan {
         let Some(emitting) = &mut self.unit.emitting else {
             return Err(self.changed());
         };
-        if emitting.done < self.own.emitted {
-            emitting.skip(self.own.emitted);
+        if emitting.done < self.state.emitted {
+            emitting.skip(self.state.emitted);
         }
         emitting.next(
             &self.input,
@@ -206,13 +206,13 @@ impl ChunkedScan {
         let (position, header, done) = (emitting.position, emitting.header, emitting.done);
         self.unit.chunk = position..header.payload_end(position);
         if !emitting.is_done() {
-            self.own.emitted = done;
+            self.state.emitted = done;
             return Ok(());
         }
         self.unit.emitting = None;
-        self.own.emitted = 0;
-        self.own.end = header.end();
-        self.own.fate = None;
+        self.state.emitted = 0;
+        self.state.end = header.end();
+        self.state.fate = None;
         self.follow(true);
         self.cover(self.unit.chunk.end, Kind::Chunk, None);
         self.unit.chunks.extend(Item::of(&header, position));
@@ -239,7 +239,7 @@ impl ChunkedScan {
         if self.is_past()? {
             return Ok(Advance::End);
         }
-        let found = match self.examine(at, self.own.end)? {
+        let found = match self.examine(at, self.state.end)? {
             Ok(found) => found,
             Err(fault) => {
                 self.check_part(fault)?;
@@ -280,12 +280,12 @@ impl Unit for Chunked {
 
     fn advance(scan: &mut ChunkedScan) -> Result<Advance> {
         let advance = scan.next()?;
-        if advance == Advance::End && matches!(scan.own.until, Until::Part { .. }) {
-            scan.own.until = Until::Here;
+        if advance == Advance::End && matches!(scan.state.until, Until::Part { .. }) {
+            scan.state.until = Until::Here;
         }
         // No search before this is made any more.
-        if scan.own.twice_until <= scan.at() {
-            scan.own.twice_until = 0;
+        if scan.state.twice_until <= scan.at() {
+            scan.state.twice_until = 0;
         }
         Ok(advance)
     }
@@ -294,7 +294,7 @@ impl Unit for Chunked {
         let at = scan.at();
         let extent = fault.extent(at, scan.input.len());
         let is_known = matches!(extent, Extent::Known(_));
-        let before = scan.own.twice_until;
+        let before = scan.state.twice_until;
         let reach = scan.reach(at, extent)?;
         if reach.limited {
             return Ok(End::Limit(reach.end));
@@ -303,14 +303,14 @@ impl Unit for Chunked {
         if is_known && is_refused(fault.cause()) {
             return Ok(End::Followed(reach.end));
         }
-        let fate = match scan.own.fate {
+        let fate = match scan.state.fate {
             Some(fate) => fate,
             None => scan.look_ahead(reach.end)?,
         };
         if fate == Fate::Corrupt || !scan.input.is_growing() {
-            scan.own.fate = Some(fate);
+            scan.state.fate = Some(fate);
         } else {
-            scan.own.twice_until = before;
+            scan.state.twice_until = before;
         }
         Ok(match fate {
             Fate::Corrupt => End::Followed(reach.end),

@@ -126,7 +126,7 @@ impl Writer {
             Some(used) => used.end,
             None => 0,
         };
-        self.next = walk.scan().own.end;
+        self.next = walk.scan().state.end;
         self.last = self
             .next
             .checked_sub(1)

@@ -121,8 +121,8 @@ impl Message {
         }
         for place in 0..self.clock.count {
             let reference = Reference::read(reader)?;
-            let own = scope.seq == Some(reference.seq) && reference.offset < self.key_count();
-            if !own && scope.key(reference).is_none() {
+            let is_own = scope.seq == Some(reference.seq) && reference.offset < self.key_count();
+            if !is_own && scope.key(reference).is_none() {
                 return Ok(Some((place, reference)));
             }
         }
@@ -223,7 +223,7 @@ impl Reference {
 impl<'a> Scope<'a> {
     /// The key of an earlier message that a clock entry refers to. Later ones' keys do not resolve, even if they are already known.
     fn key(&self, reference: Reference) -> Option<&'a Key> {
-        self.seq.filter(|own| reference.seq < *own)?;
+        self.seq.filter(|seq| reference.seq < *seq)?;
         self.keys.get(reference.seq, reference.offset)
     }
 }
@@ -295,7 +295,7 @@ pub(super) fn encode(
         }
         (_, None) => {}
     }
-    let own = if dialect == Dialect::Draft11 {
+    let declared = if dialect == Dialect::Draft11 {
         references(out, clock, keys, naming)?
     } else {
         absent(keys, "keys", "only the dialect draft-1.1 has them")?;
@@ -306,10 +306,10 @@ pub(super) fn encode(
     put_uint(out, uint(batch, "batch")?);
     put_buffer(out, binary(value, "value")?);
     if dialect == Dialect::Draft11 {
-        put_uint(out, own.len() as u64);
-        out.extend_from_slice(own.as_flattened());
+        put_uint(out, declared.len() as u64);
+        out.extend_from_slice(declared.as_flattened());
     }
-    Ok(own)
+    Ok(declared)
 }
 
 /// Appends a clock whose entries refer to keys. Returns the keys to declare: the ones used first here, in the
@@ -320,7 +320,7 @@ fn references(
     keys: &Value<'_>,
     naming: Naming<'_>,
 ) -> Result<Vec<Key>> {
-    let mut own = DeclaredKeys::default();
+    let mut declared = DeclaredKeys::default();
     let entries = list(clock, "clock")?;
     put_uint(out, entries.len() as u64);
     for (place, entry) in entries.iter().enumerate() {
@@ -328,7 +328,7 @@ fn references(
         let given = given_reference(place, seq, offset)?;
         let (seq, offset) = match given.filter(|given| naming.is_elsewhere(given.0)) {
             Some(elsewhere) => elsewhere,
-            None => own.reference(place, key, given, naming)?,
+            None => declared.reference(place, key, given, naming)?,
         };
         put_uint(out, seq);
         put_uint(out, offset);
@@ -339,11 +339,11 @@ fn references(
     for (place, key) in keys.iter().enumerate() {
         let key = fixed::<32>(key, format_args!("key {place}"))?;
         if naming.find(key).is_none() {
-            own.place(key);
+            declared.place(key);
         }
     }
-    check_count(own.keys.len(), "keys")?;
-    Ok(own.keys)
+    check_count(declared.keys.len(), "keys")?;
+    Ok(declared.keys)
 }
 
 /// The keys that a message declares.

@@ -155,7 +155,7 @@ impl Dropped {
 
     /// How many are before message `seq`.
     fn before(&self, seq: u64) -> u64 {
-        self.0.partition_point(|own| *own < seq) as u64
+        self.0.partition_point(|dropped| *dropped < seq) as u64
     }
 
     fn contains(&self, seq: u64) -> bool {
@@ -164,8 +164,8 @@ impl Dropped {
 
     /// The first one from message `first` through message `last`.
     fn within(&self, first: u64, last: u64) -> Option<u64> {
-        let next = self.0.partition_point(|own| *own < first);
-        self.0.get(next).copied().filter(|own| *own <= last)
+        let next = self.0.partition_point(|dropped| *dropped < first);
+        self.0.get(next).copied().filter(|dropped| *dropped <= last)
     }
 }
 

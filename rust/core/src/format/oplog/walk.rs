@@ -66,11 +66,11 @@ impl OplogWalk {
         };
         let point = Point::of(begin, Oplog::FILE, State::default())?;
         let mut scan = Stream::new(source, options, point, unit)?;
-        if scan.own.seq > scan.at() {
+        if scan.state.seq > scan.at() {
             // A carry may come from anywhere, and each message has a byte at least.
             return Err(Error::Usage(format!(
                 "no message {} begins at offset {}: read from the beginning",
-                scan.own.seq,
+                scan.state.seq,
                 scan.at()
             )));
         }
@@ -120,7 +120,7 @@ impl OplogScan {
             self.input
                 .source
                 .read_exact_at(start.saturating_add(at), &mut piece)?;
-            self.own.keys.extend(&piece);
+            self.state.keys.extend(&piece);
             at += len;
         }
         Ok(())
@@ -161,7 +161,7 @@ impl Unit for Oplog {
 
     fn pass(scan: &mut OplogScan, finding: &Finding) {
         // One that does not decode has a number.
-        scan.own.seq += u64::from(!is_cut(finding));
+        scan.state.seq += u64::from(!is_cut(finding));
     }
 
     fn begin_step(&mut self) -> Result<()> {
@@ -178,7 +178,7 @@ impl Unit for Oplog {
             records: &scan.records,
             bodies,
             values: scan.input.options.values,
-            keys: &scan.own.keys,
+            keys: &scan.state.keys,
         }
     }
 }
@@ -210,8 +210,8 @@ impl Framed for Oplog {
         let at = scan.at();
         let (dialect, seq, keys) = (
             scan.input.options.dialect,
-            Some(scan.own.seq),
-            &scan.own.keys,
+            Some(scan.state.seq),
+            &scan.state.keys,
         );
         let read = if is_held {
             let bytes = scan.input.bytes(at + head);
@@ -251,11 +251,11 @@ impl Framed for Oplog {
         let record = scan.records.last().or_bug("the message that was judged")?;
         if let Some(keys) = record.message.keys() {
             let path = scan.input.source.path();
-            scan.own.keys.begin(scan.own.seq, keys.len, path)?;
+            scan.state.keys.begin(scan.state.seq, keys.len, path)?;
             match is_held {
                 true => {
                     let body = Body::new(scan.input.bytes(record.start()));
-                    scan.own.keys.extend(body.get(keys));
+                    scan.state.keys.extend(body.get(keys));
                 }
                 false => {
                     let start = record.start();
@@ -267,7 +267,7 @@ impl Framed for Oplog {
             let (source, most) = (scan.input.source.clone(), scan.input.options.record_bytes);
             scan.unit.large = Some(Large::new(source, record.clone(), most));
         }
-        scan.own.seq += 1;
+        scan.state.seq += 1;
         Ok(())
     }
 }
@@ -276,11 +276,11 @@ impl OplogScan {
     /// Where the buffer after a corrupt one begins, if reading may continue there: the corrupt one is not empty,
     /// the next one decodes, and the lengths from there, none of them 0, lead exactly to the end of the file.
     fn next_if_proven(&mut self) -> Result<Option<u64>> {
-        let Some(own) = self.frame(self.at())? else {
+        let Some(frame) = self.frame(self.at())? else {
             return Err(self.changed());
         };
-        let (next, dialect) = (self.at() + own.total(), self.input.options.dialect);
-        if own.len == 0 || next >= self.input.len() {
+        let (next, dialect) = (self.at() + frame.total(), self.input.options.dialect);
+        if frame.len == 0 || next >= self.input.len() {
             return Ok(None);
         }
         let Some(Frame { head, len }) = self.frame(next)? else {
@@ -296,7 +296,7 @@ impl OplogScan {
     /// Follows the lengths from `start` on. What was proven once is not followed again.
     fn lengths_lead_to_the_end(&mut self, start: u64) -> Result<bool> {
         let file = self.input.len();
-        let mut at = self.own.chain_end.max(start);
+        let mut at = self.state.chain_end.max(start);
         let mut hops = 0_usize;
         while at < file {
             hops += 1;
@@ -307,13 +307,13 @@ impl OplogScan {
                 Some(frame) if frame.len > 0 => at += frame.total(),
                 _ => {
                     if self.input.is_growing() {
-                        self.own.chain_end = at;
+                        self.state.chain_end = at;
                     }
                     return Ok(false);
                 }
             }
         }
-        self.own.chain_end = at;
+        self.state.chain_end = at;
         Ok(true)
     }
 

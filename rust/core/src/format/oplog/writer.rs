@@ -82,9 +82,9 @@ impl Writer {
         self.found = Summary::new(FORMAT.checked, source.path(), source.len());
         let end = append::survey(&mut walk, &mut self.found, |_| Ok(()))?;
         let Some(end) = end else { return Ok(()) };
-        self.seq = walk.scan().own.seq;
-        self.declared = walk.scan().own.keys.places();
-        self.key_bytes = walk.scan().own.keys.bytes();
+        self.seq = walk.scan().state.seq;
+        self.declared = walk.scan().state.keys.places();
+        self.key_bytes = walk.scan().state.keys.bytes();
         self.out.go_to(end.end);
         if end.kind == Kind::Record {
             return Ok(());

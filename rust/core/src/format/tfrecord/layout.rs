@@ -114,7 +114,7 @@ pub(super) fn difference(record: &[u8]) -> u32 {
         rest.split_at_checked(len)
     });
     let stored = |rest: &[u8]| rest.first_chunk().copied().map(u32::from_le_bytes);
-    let unmasked = |own: u32| own.wrapping_sub(0xa282_ead8).rotate_left(15);
+    let unmasked = |masked: u32| masked.wrapping_sub(0xa282_ead8).rotate_left(15);
     data.and_then(|(data, rest)| Some(crc32c::crc32c(data) ^ unmasked(stored(rest)?)))
         .unwrap_or(0)
 }

@@ -71,15 +71,15 @@ impl Unit for TfRecord {
             (Cause::HeaderChecksumMismatch, Some(header)) => scan.search(header)?,
             _ => None,
         };
-        scan.own.proven |= header.is_some_and(|header| header.is_proven());
-        let fate = Fate::of_tail(scan.own.proven);
+        scan.state.proven |= header.is_some_and(|header| header.is_proven());
+        let fate = Fate::of_tail(scan.state.proven);
         let end = match end {
             Some(End::Followed(end)) if end == len => End::Last(len, fate),
             Some(end) => return Ok(end),
             None => End::Nothing(fate),
         };
         let is_whole = header.is_some() || !scan.input.is_growing();
-        match compression(scan).filter(|_| is_whole && !scan.own.proven) {
+        match compression(scan).filter(|_| is_whole && !scan.state.proven) {
             None => Ok(end),
             Some(how) => Err(Error::Format {
                 path: scan.input.source.path().map(Into::into),
@@ -147,16 +147,16 @@ impl Framed for TfRecord {
 
     #[inline]
     fn commit(scan: &mut Stream<Self>, _: bool) -> Result<()> {
-        scan.own.proven = true;
+        scan.state.proven = true;
         Ok(())
     }
 }
 
 impl Stream<TfRecord> {
     /// Where the damage here ends, which begins with this header, whose length is not proven. `None` if nothing sound follows.
-    fn search(&mut self, own: Header) -> Result<Option<End>> {
+    fn search(&mut self, first: Header) -> Result<Option<End>> {
         let (start, source) = (self.at(), self.input.source.clone());
-        let (mut at, mut candidate) = (start, Some(own));
+        let (mut at, mut candidate) = (start, Some(first));
         loop {
             let left = source.len() - at;
             if let Some(header) = candidate.filter(|header| header.total() <= left) {
@@ -180,7 +180,7 @@ impl Stream<TfRecord> {
             }
             // What follows may be within the record of this header, which is still being written.
             if self.input.is_growing()
-                && candidate.is_some_and(|own| own.is_proven() && own.total() > left)
+                && candidate.is_some_and(|header| header.is_proven() && header.total() > left)
             {
                 return Ok(None);
             }
@@ -199,10 +199,10 @@ impl Stream<TfRecord> {
             let bytes = Cursor::new(bytes).run_up_to(piece);
             let piece = bytes.len();
             let mut headers = bytes.windows(HEADER_BYTES).map(Header::parse);
-            let place = headers.position(|header| header.is_some_and(|own| own.is_proven()));
+            let place = headers.position(|parsed| parsed.is_some_and(|header| header.is_proven()));
             at += place.unwrap_or(piece - HEADER_BYTES + 1) as u64;
             candidate = place.and_then(|place| Header::parse(bytes.get(place..)?));
-            self.own.proven |= candidate.is_some();
+            self.state.proven |= candidate.is_some();
         }
     }
 }
