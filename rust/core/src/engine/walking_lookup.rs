@@ -81,20 +81,20 @@ impl Lookup for WalkingLookup {
             is_damaged |= walk.found_damage();
             let rows = walk.rows();
             for row in 0..rows.len() {
-                let Some(own) = RecordId::of_row(&*rows, row, &plan.columns) else {
+                let Some(id) = RecordId::of_row(&*rows, row, &plan.columns) else {
                     continue;
                 };
                 if plan.ascends {
                     // Smaller identifiers that were not met are not in the file.
-                    plan.missing = plan.missing.split_off(&own);
+                    plan.missing = plan.missing.split_off(&id);
                 }
-                let Some(places) = plan.missing.remove(&own) else {
+                let Some(places) = plan.missing.remove(&id) else {
                     continue;
                 };
-                let own = found.push(&*rows, row);
+                let row = found.push(&*rows, row);
                 for place in places {
                     if let Some(place) = hits.places.get_mut(place) {
-                        *place = Some((0, own));
+                        *place = Some((0, row));
                     }
                 }
                 if plan.missing.is_empty() {
@@ -115,8 +115,8 @@ impl Lookup for WalkingLookup {
         match open::growing(self.format, &*source, &options, begin)? {
             Some(growing) => {
                 let walk = open(source.clone(), &growing, begin.into())?;
-                let own = (open, self.format.unfinished);
-                Ok(Pending::around(walk, own, source, &options))
+                let format = (open, self.format.unfinished);
+                Ok(Pending::around(walk, format, source, &options))
             }
             None => open(source, &options, begin.into()),
         }

@@ -230,7 +230,7 @@ pub(crate) fn is_sidecar(source: &dyn Source) -> Result<bool> {
 pub fn resolve(source: &dyn Source, options: &Options) -> Result<&'static Format> {
     let format = named_or_detected(source, options)?;
     options.check(format, |name| {
-        FORMATS.iter().any(|own| own.reads_with(name))
+        FORMATS.iter().any(|format| format.reads_with(name))
     })?;
     Ok(format)
 }

@@ -70,12 +70,12 @@ impl Position {
                 json.len()
             )));
         }
-        let own: Json = serde_json::from_str(json).map_err(|error| refused(&error.to_string()))?;
-        if own.version != VERSION {
-            let why = format!("its version is {}, expected {VERSION}", own.version);
+        let json: Json = serde_json::from_str(json).map_err(|error| refused(&error.to_string()))?;
+        if json.version != VERSION {
+            let why = format!("its version is {}, expected {VERSION}", json.version);
             return Err(refused(&why));
         }
-        own.checked()
+        json.checked()
             .ok_or_else(|| refused("its fields do not fit together"))
     }
 
@@ -110,12 +110,12 @@ impl Json {
         let format = by_name(&self.format).ok()?;
         let grows = format.tail != Tail::Complete;
         let identity: Option<Identity> = parsed(self.identity)?;
-        let own_family = |own: &Identity| own.family() == format.family;
+        let of_family = |identity: &Identity| identity.family() == format.family;
         let first = self.first.map(|(at, nbytes)| Extent { at, nbytes });
         let fits = |place: Extent, most: u64| {
             place.nbytes <= most && place.at.checked_add(place.nbytes).is_some()
         };
-        if !identity.as_ref().is_none_or(own_family)
+        if !identity.as_ref().is_none_or(of_family)
             || identity.is_some() != first.is_some()
             || !first.is_none_or(|first| fits(first, FIRST_BYTES))
         {
@@ -130,7 +130,7 @@ impl Json {
         };
         let (number, record) = self.end.unzip();
         let record: Option<Identity> = parsed(record)?;
-        if !record.as_ref().is_none_or(|own| !grows && own_family(own)) {
+        if !record.as_ref().is_none_or(|id| !grows && of_family(id)) {
             return None;
         }
         let uuid = parsed(self.uuid)?.map(Uuid::into_bytes);
@@ -240,17 +240,17 @@ fn plan(
     options: &Options,
     position: &Position,
 ) -> Result<(&'static Format, Plan)> {
-    let own = by_name(position.format.name)?;
-    let is_named = options.format.is_none_or(|named| *named == own.spec);
+    let before = by_name(position.format.name)?;
+    let is_named = options.format.is_none_or(|named| *named == before.spec);
     if is_named && has_first(&**source, position)? {
-        return Ok((own, go_on(own, source, options, position, true)?));
+        return Ok((before, go_on(before, source, options, position, true)?));
     }
     let format = resolve(&**source, options)?;
     let expected = || match &position.identity {
-        Some(identity) => format!("the {} segment {identity}", own.name),
-        None => format!("a {} segment", own.name),
+        Some(identity) => format!("the {} segment {identity}", before.name),
+        None => format!("a {} segment", before.name),
     };
-    if format.family != own.family {
+    if format.family != before.family {
         let found = format!("a {} file", format.name);
         return Err(replaced(source.path(), 0, expected(), found));
     }
@@ -260,18 +260,18 @@ fn plan(
         (Some(_), None) => false,
         (None, _) => true,
     };
-    let is_sealed = format.tail == Tail::Complete && *format != *own;
+    let is_sealed = format.tail == Tail::Complete && *format != *before;
     if is_sealed && is_same {
         let rest = position.uuid.map_or(Plan::All, Plan::After);
         return Ok((format, rest));
     }
     // If the first unit is damaged by now, the last one that was read tells.
     let is_damaged = match &found {
-        Some((first, _)) => position.first.is_some_and(|own| own.at < first.at),
+        Some((first, _)) => position.first.is_some_and(|known| known.at < first.at),
         None => true,
     };
-    if *format == *own && (is_same || is_damaged) {
-        return Ok((own, go_on(own, source, options, position, is_same)?));
+    if *format == *before && (is_same || is_damaged) {
+        return Ok((before, go_on(before, source, options, position, is_same)?));
     }
     let offset = position.first.map_or(0, |first| first.at);
     let found = match found {

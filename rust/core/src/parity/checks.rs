@@ -176,9 +176,7 @@ impl Checks {
     /// Whether a block has to be proven.
     fn is_required(&self, block: usize) -> bool {
         let before = self.unproven.partition_point(|range| range.start <= block);
-        let range = before
-            .checked_sub(1)
-            .and_then(|range| self.unproven.get(range));
+        let range = before.checked_sub(1).and_then(|at| self.unproven.get(at));
         range.is_none_or(|range| range.end <= block)
     }
 }

@@ -126,9 +126,7 @@ impl FromStr for Parameters {
 impl fmt::Display for Parameters {
     /// The name of the profile, or the numbers.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let profile = Self::PROFILES
-            .iter()
-            .find(|(_, parameters)| parameters == self);
+        let profile = Self::PROFILES.iter().find(|(_, known)| known == self);
         match profile {
             Some((name, _)) => f.write_str(name),
             None => write!(

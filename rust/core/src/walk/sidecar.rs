@@ -233,8 +233,8 @@ impl SidecarWalk {
             let runs = spans.chunk_by(|span, next| span.end == next.start);
             ranges.extend(runs.filter_map(|run| Some(run.first()?.start..run.last()?.end)));
         }
-        let is_within = |inner: &Range<u64>, outer: &Range<u64>| {
-            outer.start <= inner.start && inner.end <= outer.end
+        let is_within = |rows: &Range<u64>, outer: &Range<u64>| {
+            outer.start <= rows.start && rows.end <= outer.end
         };
         let of_rows = of_rows.filter(|range| !ranges.iter().any(|outer| is_within(range, outer)));
         ranges.extend(of_rows);
@@ -418,18 +418,14 @@ fn overlaid(parts: &[Span], with: &[Span]) -> Vec<Span> {
     let mut spans = Vec::with_capacity(parts.len());
     for part in parts {
         let mut at = part.start;
-        for other in overlapping(with, Span::range, &part.range()) {
-            let (start, end) = (other.start.max(part.start), other.end.min(part.end));
+        for new in overlapping(with, Span::range, &part.range()) {
+            let (start, end) = (new.start.max(part.start), new.end.min(part.end));
             spans.push(Span {
                 start: at,
                 end: start,
                 ..*part
             });
-            spans.push(Span {
-                start,
-                end,
-                ..*other
-            });
+            spans.push(Span { start, end, ..*new });
             at = end;
         }
         spans.push(Span { start: at, ..*part });
@@ -551,11 +547,7 @@ pub(crate) fn judge_hits(
         let rows = sets.get(set)?;
         Some(rows.position(row)..rows.end(row))
     };
-    let ranges: Vec<_> = hits
-        .places
-        .iter()
-        .map(|place| place.and_then(range))
-        .collect();
+    let ranges: Vec<_> = hits.places.iter().map(|hit| hit.and_then(range)).collect();
     drop(sets);
     for range in ranges.iter().flatten() {
         protected.differences(range, || options.poll())?;

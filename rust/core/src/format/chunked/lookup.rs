@@ -223,8 +223,8 @@ impl ChunkedLookup {
                 };
                 if offsets.binary_search(&offset.cast_unsigned()).is_ok() {
                     left -= 1;
-                    let place = found.rows.push(&*rows, row);
-                    found.places.insert(offset, place);
+                    let row = found.rows.push(&*rows, row);
+                    found.places.insert(offset, row);
                 }
             }
         }

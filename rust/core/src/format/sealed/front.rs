@@ -55,7 +55,8 @@ pub(super) struct Front {
 impl Front {
     /// The trailer, if it has the whole checksum of entry number `number`.
     pub(super) fn trailer_of(&self, number: u64) -> Option<&Trailer> {
-        self.trailer.as_ref().filter(|own| number < own.checksums)
+        let trailer = self.trailer.as_ref();
+        trailer.filter(|trailer| number < trailer.checksums)
     }
 
     /// Whether the file itself confirms this key.
@@ -66,7 +67,8 @@ impl Front {
 
     /// Whether the file may be under another key, judged without the index hash.
     pub(super) fn may_be_under_another_key(&self) -> bool {
-        self.trailer.is_some_and(|own| own.key_check_is_wrong())
+        let trailer = self.trailer.as_ref();
+        trailer.is_some_and(Trailer::key_check_is_wrong)
     }
 
     /// The offset of an entry. After the last entry: of the terminator.
@@ -94,7 +96,7 @@ impl Front {
 
     pub(super) const fn checked(&self) -> Checked {
         match self.trailer {
-            Some(own) if own.checksums == self.entries => Checked::Checksum,
+            Some(trailer) if trailer.checksums == self.entries => Checked::Checksum,
             _ => Checked::Structure,
         }
     }
@@ -135,7 +137,8 @@ impl Segment {
     /// The index hash, computed from the file's bytes. `None` if the file has none.
     pub(super) fn index_hash(&self) -> Result<Option<u64>> {
         let Front { key, entries, .. } = &self.front;
-        let Some(trailer) = self.front.trailer.filter(|own| own.index_hash().is_some()) else {
+        let has_hash = |trailer: &Trailer| trailer.index_hash().is_some();
+        let Some(trailer) = self.front.trailer.filter(has_hash) else {
             return Ok(None);
         };
         let (source, options) = (&*self.source, &self.options);
@@ -147,7 +150,7 @@ impl Segment {
 
     /// Whether the trailer's index hash matches the file's bytes.
     pub(super) fn is_index_hash_right(&self) -> Result<bool> {
-        let stored = self.front.trailer.and_then(|own| own.index_hash());
+        let stored = self.front.trailer.and_then(|trailer| trailer.index_hash());
         Ok(stored.is_some() && self.index_hash()? == stored)
     }
 

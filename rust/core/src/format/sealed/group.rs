@@ -157,7 +157,7 @@ impl Group {
         let from = place(offset).saturating_sub(usual);
         let lines = (from..from.saturating_add(3 * usual + 1)).step_by(CACHE_LINE_BYTES);
         self.ahead.extend(lines);
-        let checksum = front.trailer.map(|own| own.checksum_at(number));
+        let checksum = front.trailer.map(|trailer| trailer.checksum_at(number));
         self.ahead.extend(checksum.map(place));
     }
 
@@ -168,7 +168,8 @@ impl Group {
             let entry = memory.entry(search.answer());
             let entry = entry.filter(|entry| entry.uuid == *search.target());
             if let Some(entry) = &entry {
-                let checksum = front.trailer.map(|own| own.checksum_at(entry.number));
+                let number = entry.number;
+                let checksum = front.trailer.map(|trailer| trailer.checksum_at(number));
                 self.ahead.push(place(entry.offset));
                 self.ahead.extend(checksum.map(place));
             }
@@ -193,7 +194,7 @@ impl Group {
         };
         for (row, found) in self.found.iter().enumerate() {
             let is_checked =
-                |own: &Entry| front.in_bounds(own.offset) && own.number < trailer.checksums;
+                |entry: &Entry| front.in_bounds(entry.offset) && entry.number < trailer.checksums;
             let Some(entry) = found.entry.filter(is_checked) else {
                 continue;
             };

@@ -12,7 +12,7 @@ use super::proof::{Answer, IndexProof};
 use super::reader::Reader;
 use super::rows::FoundMessages;
 use super::trailer::Trailer;
-use super::walk::{SealedScan, State};
+use super::walk::{ScanState, SealedScan};
 use crate::bug::OrBug;
 use crate::engine::position::{Extent, Numbered};
 use crate::error::Result;
@@ -240,8 +240,8 @@ impl SealedLookup {
             if row.is_none() && self.segment().options.strict {
                 self.proof.unproven(None)?;
             }
-            if let Some(own) = places.get_mut(*place) {
-                *own = row.map(|row| (0, row));
+            if let Some(place) = places.get_mut(*place) {
+                *place = row.map(|row| (0, row));
             }
         }
         Ok(())
@@ -249,7 +249,7 @@ impl SealedLookup {
 
     /// The state before entry `first`, with all that the walk would know there. Before the first entry if that
     /// takes a walk.
-    fn run_in(&self, first: u64) -> Result<State> {
+    fn run_in(&self, first: u64) -> Result<ScanState> {
         let front = &self.segment().front;
         let mut checker = self.checker();
         for number in (first.saturating_sub(LIMITS.run_in_entries)..first).rev() {
@@ -258,7 +258,7 @@ impl SealedLookup {
                 continue;
             };
             if checker.joins(&message, front.entries)? && checker.is_independent(&entry)? {
-                return Ok(State::after(&message));
+                return Ok(ScanState::after(&message));
             }
         }
         Ok(self.segment().beginning())
@@ -320,7 +320,7 @@ pub(super) fn numbered(
         true => entries,
         false => whole(&segment)?,
     };
-    let Some(number) = number.or(whole.checked_sub(1)).filter(|own| *own < whole) else {
+    let Some(number) = number.or(whole.checked_sub(1)).filter(|nth| *nth < whole) else {
         return Ok(None);
     };
     let mut checker = Checker::new(&segment, Reader::sparse);
@@ -337,7 +337,7 @@ pub(super) fn numbered(
         return Ok(None);
     };
     let is_last = message.number + 1 == entries;
-    let ends_with_file = |own: Trailer| own.end == segment.front.len;
+    let ends_with_file = |trailer: Trailer| trailer.end == segment.front.len;
     Ok(Some(Numbered {
         number: message.number,
         uuid: message.uuid,

@@ -122,7 +122,7 @@ pub static FORMAT: Format = Format {
     unfinished: None,
     salvage: salvage::salvage,
     candidates: |source, options| {
-        Ok(candidates::Sealed::open(source, options)?.map(|own| Box::new(own) as _))
+        Ok(candidates::Sealed::open(source, options)?.map(|candidates| Box::new(candidates) as _))
     },
     stated: Some(candidates::stated),
 };

@@ -12,7 +12,7 @@ use super::layout::{
 };
 use super::reader::Reader;
 use super::trailer::{Trailer, trailer_bytes};
-use super::walk::{EntryRange, SealedScan, SealedWalk, State};
+use super::walk::{EntryRange, ScanState, SealedScan, SealedWalk};
 use crate::checksum::Key;
 use crate::error::{Error, Result};
 use crate::ledger::Cause;
@@ -68,17 +68,19 @@ pub(super) fn front(
     }
     // The key check is damaged, no key matches, or there is no trailer, in which case the key does not matter.
     for key in &options.keys {
-        let own = under(key)?;
+        let segment = under(key)?;
         // Only a checksum can prove a trailer without a key check.
-        let is_proven = own.front.trailer.is_some_and(|own| own.key_check_is_cut());
-        if is_proven || own.is_index_hash_right()? {
-            return Ok(own.front);
+        let trailer = segment.front.trailer;
+        let is_proven = trailer.is_some_and(|trailer| trailer.key_check_is_cut());
+        if is_proven || segment.is_index_hash_right()? {
+            return Ok(segment.front);
         }
     }
     for key in &options.keys {
-        let own = under(key)?;
-        if own.front.trailer.is_some() && own.walk_to(Filter::default(), |_| true)?.is_some() {
-            return Ok(own.front);
+        let segment = under(key)?;
+        let has_trailer = segment.front.trailer.is_some();
+        if has_trailer && segment.walk_to(Filter::default(), |_| true)?.is_some() {
+            return Ok(segment.front);
         }
     }
     Ok(front)
@@ -121,29 +123,29 @@ impl Segment {
             searched: Budget::default(),
             unreadable: None,
         };
-        let mut own = Self {
+        let mut segment = Self {
             source,
             options: options.clone(),
             front,
         };
-        let (source, front) = (&*own.source, &mut own.front);
+        let (source, front) = (&*segment.source, &mut segment.front);
         if len < ENTRY_BYTES as u64 {
             front.unreadable = Some(Cause::TruncatedHeader);
-            return Ok(own);
+            return Ok(segment);
         }
         let Some(entries) = count_entries(source, options)? else {
             front.unreadable = Some(Cause::BadTerminator);
-            return Ok(own);
+            return Ok(segment);
         };
         front.entries = entries;
         let terminator = front.entry_at(entries);
         front.data_start = terminator + ENTRY_BYTES as u64;
         front.terminator_is_zero = read_array(source, terminator)? == TERMINATOR;
         match part {
-            Some(part) => own.take_trailer(part)?,
-            None => own.locate_trailer()?,
+            Some(part) => segment.take_trailer(part)?,
+            None => segment.locate_trailer()?,
         }
-        Ok(own)
+        Ok(segment)
     }
 
     /// The first message for which `is_sought` is true, found by a walk that continues after damage.
@@ -170,29 +172,29 @@ impl Segment {
     }
 
     /// The state before the first entry.
-    pub(super) fn beginning(&self) -> State {
-        State::before(0, self.front.data_start)
+    pub(super) fn beginning(&self) -> ScanState {
+        ScanState::before(0, self.front.data_start)
     }
 
     /// The state at the start of a walk.
-    fn state(&self, start: Begin<'_>) -> Result<State> {
+    fn state(&self, start: Begin<'_>) -> Result<ScanState> {
         match start {
             Begin::Beginning => Ok(self.beginning()),
             Begin::Offset(offset) => {
                 let found = match self.find(offset)? {
                     Some(message) => Some(message),
                     // Its entry may name another offset.
-                    None => self.walk_to(Filter::default(), |own| own.position == offset)?,
+                    None => self.walk_to(Filter::default(), |good| good.position == offset)?,
                 };
                 let message = found.ok_or_else(|| {
                     Error::Usage(format!(
                         "cannot start at offset {offset}: no good message begins there. Start at the position of a record, or at 0"
                     ))
                 })?;
-                Ok(State {
+                Ok(ScanState {
                     // Any UUID before it will do, so that it ascends.
                     last: before(&message.uuid),
-                    ..State::before(message.number, message.position)
+                    ..ScanState::before(message.number, message.position)
                 })
             }
             Begin::Part(part) => self.in_part(part.plan()?),

@@ -12,7 +12,7 @@ use super::judge::Prior;
 use super::layout::{Entry, Message};
 use super::reader::Reader;
 use super::search::Search;
-use super::walk::{EntryRange, Progress, SealedScan, State, extent};
+use super::walk::{EntryRange, Progress, ScanState, SealedScan, extent};
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::source::Source;
@@ -71,21 +71,21 @@ pub(super) fn split(
 impl Segment {
     /// The state at the beginning of a part: after the first message that is good at its own offset, of the part's
     /// entries and the one before them.
-    pub(super) fn in_part(&self, range: EntryRange) -> Result<State> {
+    pub(super) fn in_part(&self, range: EntryRange) -> Result<ScanState> {
         let (front, options) = (&self.front, &self.options);
         if !range.fits(front) {
             return Err(another_file(self.source.path()));
         }
-        let within = |state, start| State {
+        let within = |state, start| ScanState {
             part: Some(Progress { range, start }),
             ..state
         };
-        let after = |message: &Message, start| State {
+        let after = |message: &Message, start| ScanState {
             in_place: true,
-            ..within(State::after(message), start)
+            ..within(ScanState::after(message), start)
         };
         let start = front.data_start;
-        let mut state = within(State::before(range.from, start), start);
+        let mut state = within(ScanState::before(range.from, start), start);
         let mut checker = Checker::new(self, Reader::sparse);
         let bounds = UuidBounds::of(&options.filter);
         let first = checker.first_match(options, &range)?;

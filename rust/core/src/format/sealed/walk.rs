@@ -24,7 +24,7 @@ pub(super) struct SealedScan {
     pub(super) bounds: UuidBounds,
     types: Types,
     pub(super) checker: Checker,
-    pub(super) state: State,
+    pub(super) state: ScanState,
     pub(super) ranges: Ranges<Option<Finding>>,
     pub(super) messages: Vec<Message>,
     /// Where the step began.
@@ -40,7 +40,7 @@ pub(super) type SealedWalk = Driver<SealedScan>;
 
 impl SealedScan {
     /// A scan of a segment from this state on.
-    pub(super) fn new(segment: &Segment, state: State) -> Self {
+    pub(super) fn new(segment: &Segment, state: ScanState) -> Self {
         let mut checker = Checker::new(segment, Reader::sequential);
         checker.effort = Effort {
             budget: segment.front.searched,
@@ -178,7 +178,7 @@ impl SealedScan {
             let (reader, types) = (&self.checker.reader, &self.types);
             let run = self.messages.split_off(given);
             let is_wanted =
-                |own: &Message| types.contain(own.type_bytes(reader.bytes(own.position)));
+                |good: &Message| types.contain(good.type_bytes(reader.bytes(good.position)));
             self.messages.extend(run.into_iter().filter(is_wanted));
         }
         Ok(Some(Advance::On))
@@ -383,7 +383,7 @@ impl Scan for SealedScan {
 
 /// The state of a walk.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct ScanState {
     /// The first entry of this walk.
     pub(super) from: u64,
     /// The next entry.
@@ -417,7 +417,7 @@ pub(super) enum AfterLast {
     Exhausted,
 }
 
-impl State {
+impl ScanState {
     /// The state before entry number `next`, whose message begins at or after `end`.
     pub(super) fn before(next: u64, end: u64) -> Self {
         Self {

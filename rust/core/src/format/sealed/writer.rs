@@ -54,11 +54,11 @@ pub struct Writer {
     data_bytes: u64,
     /// The new file. `None` after it could not be renamed.
     new: Option<NewFile>,
-    state: State,
+    stage: Stage,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum Stage {
     Open,
     Complete,
     Abandoned,
@@ -88,7 +88,7 @@ impl Writer {
             unhashed: Unhashed::default(),
             data_bytes: 0,
             new: Some(new),
-            state: State::Open,
+            stage: Stage::Open,
         })
     }
 
@@ -132,7 +132,7 @@ impl Writer {
     }
 
     fn check_next(&self, uuid: &Uuid) -> Result<()> {
-        if self.state != State::Open {
+        if self.stage != Stage::Open {
             return Err(Error::Usage(format!(
                 "{} is closed: nothing can be written to it any more",
                 crate::text::path(&self.path)
@@ -193,13 +193,13 @@ impl Writer {
     /// [`Error::Io`], also if a file of that name has appeared meanwhile and may not be overwritten. Everything
     /// written so far stays, and closing again writes the file anew.
     pub fn close(&mut self) -> Result<()> {
-        match self.state {
-            State::Open => {
+        match self.stage {
+            Stage::Open => {
                 self.assemble()?;
                 self.commit()
             }
-            State::Complete => Ok(()),
-            State::Abandoned => Err(Error::Usage(format!(
+            Stage::Complete => Ok(()),
+            Stage::Abandoned => Err(Error::Usage(format!(
                 "{} was abandoned: there is nothing to complete",
                 crate::text::path(&self.path)
             ))),
@@ -229,7 +229,7 @@ impl Writer {
     pub(crate) fn commit(&mut self) -> Result<()> {
         if let Some(new) = self.new.take() {
             new.commit()?;
-            self.state = State::Complete;
+            self.stage = Stage::Complete;
         }
         Ok(())
     }
@@ -335,8 +335,8 @@ impl engine::Writer for Writer {
     }
 
     fn abandon(&mut self) -> Result<()> {
-        if self.state == State::Open {
-            self.state = State::Abandoned;
+        if self.stage == Stage::Open {
+            self.stage = Stage::Abandoned;
             self.new = None;
         }
         Ok(())

@@ -91,8 +91,8 @@ impl BlockSearch {
     /// Commits the good block of an entry: the search continues after it, and its messages are emitted if they
     /// match.
     pub(super) fn commit(&mut self, on: &mut ScanState, entry: &Entry, good: Good) -> Result<()> {
-        let (at, end, own) = (good.at, good.end(), good.says(entry));
-        if !on.commit_block(&good.tenant, own, end, good.checks)? {
+        let (at, end, fields) = (good.at, good.end(), good.says(entry));
+        if !on.commit_block(&good.tenant, fields, end, good.checks)? {
             on.emitter.pass(at, end);
         }
         self.go_past(on, end, (entry.partition, good.tenant));

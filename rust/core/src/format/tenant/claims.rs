@@ -204,7 +204,7 @@ impl Claims {
             self.retire(clipped);
             let top = self.active.first_key_value();
             let top = top.map(|(rank, claim)| (*rank, claim.end));
-            let mut piece_end = top.map_or(end, |(_, own)| own.min(end));
+            let mut piece_end = top.map_or(end, |(_, top_end)| top_end.min(end));
             // A claim that begins meanwhile takes over only if it ranks higher.
             while let Some((&(start, rank), _)) = self.coming.first_key_value()
                 && start < piece_end

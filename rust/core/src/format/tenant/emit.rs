@@ -62,7 +62,7 @@ impl FilterSets {
         }
         match (&self.tenants, tenant.bytes()) {
             (None, _) => Ok(true),
-            (Some(tenants), Some(own)) => Ok(tenants.contains(&**own)),
+            (Some(tenants), Some(id)) => Ok(tenants.contains(&**id)),
             (Some(tenants), None) => {
                 for filter in tenants {
                     if tenant.is(source, filter)? {

@@ -341,7 +341,7 @@ impl Front {
         !self.is_sound()
             || self
                 .fields()
-                .is_some_and(|own| own.first_damage().is_some())
+                .is_some_and(|fields| fields.first_damage().is_some())
     }
 
     /// Whether the number of entries is wrong, or claims more than there is.

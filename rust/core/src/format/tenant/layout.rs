@@ -274,13 +274,13 @@ impl Decoder {
                 self.take(u32::from_be_bytes(*field));
                 continue;
             }
-            for (own, byte) in self
+            for (target, byte) in self
                 .partial
                 .iter_mut()
                 .skip(self.partial_len)
                 .zip(rest.iter())
             {
-                *own = *byte;
+                *target = *byte;
             }
             let taken = rest.len().min(4 - self.partial_len);
             self.partial_len += taken;

@@ -75,11 +75,11 @@ impl TocLookup {
     ) -> Result<Option<TenantWalk>> {
         let (segment, signposts) = (&self.segment, self.signposts()?);
         let is_v1 = segment.front.version == VERSION_1;
-        let after = signposts.partition_point(|(own, id, ..)| {
+        let after = signposts.partition_point(|(listed, id, ..)| {
             if is_v1 {
-                *own <= partition
+                *listed <= partition
             } else {
-                (*own, &**id) <= (partition, tenant)
+                (*listed, &**id) <= (partition, tenant)
             }
         });
         let mut entries = segment.entries();
@@ -170,8 +170,8 @@ impl TocLookup {
 fn filter(asked: &[Asked<'_>]) -> Filter {
     let (mut partitions, mut tenants) = (Vec::new(), Vec::new());
     for of_tenant in asked.chunk_by(is_of_one_tenant) {
-        partitions.extend(of_tenant.first().map(|own| own.0));
-        tenants.extend(of_tenant.first().map(|own| own.1.to_vec()));
+        partitions.extend(of_tenant.first().map(|one| one.0));
+        tenants.extend(of_tenant.first().map(|one| one.1.to_vec()));
     }
     Filter::default()
         .among("partition", partitions)
@@ -201,20 +201,20 @@ fn take_rows(
             continue;
         };
         let key = (partition, tenant, u64::from(index));
-        let first = asked.partition_point(|own| (own.0, own.1, own.2) < key);
+        let first = asked.partition_point(|one| (one.0, one.1, one.2) < key);
         let same = asked.iter().skip(first);
         let mut same = same
-            .take_while(|own| (own.0, own.1, own.2) == key)
+            .take_while(|one| (one.0, one.1, one.2) == key)
             .peekable();
         if same.peek().is_none() {
             continue;
         }
-        let own = found.push(&*rows, row);
+        let row = found.push(&*rows, row);
         for (.., place) in same {
             if let Some(place) = hits.places.get_mut(*place)
                 && place.is_none()
             {
-                *place = Some((0, own));
+                *place = Some((0, row));
                 filled += 1;
             }
         }

@@ -59,12 +59,13 @@ impl Memory {
         complete: bool,
     ) -> Result<Option<u64>> {
         let value_len = u32::try_from(value.len()).map_err(|_| too_long("value", value.len()))?;
-        let own = self
+        let buffered = self
             .tenants
             .get(&partition)
             .and_then(|tenants| tenants.get(tenant));
-        let before = own.map_or(0, |own| own.messages);
-        let first = own.and_then(|own| own.first).or(complete.then_some(0));
+        let before = buffered.map_or(0, |buffered| buffered.messages);
+        let stored_first = buffered.and_then(|buffered| buffered.first);
+        let first = stored_first.or(complete.then_some(0));
         let messages = before.checked_add(1).ok_or_else(|| {
             Error::Usage(format!(
                 "partition {partition} has {before} messages of this tenant: no more fit into a block. Use another partition or tenant"
@@ -83,20 +84,20 @@ impl Memory {
                     "index {index} is too low: {before} messages of this tenant in partition {partition} came before"
                 ))
             })?),
-            _ => own.and_then(|own| own.first),
+            _ => stored_first,
         };
         self.name(partition, tenant)?;
         let tenants = self.tenants.entry(partition).or_default();
-        if let Some(own) = tenants.get_mut(tenant) {
-            let before = own.bytes.capacity();
+        if let Some(buffered) = tenants.get_mut(tenant) {
+            let before = buffered.bytes.capacity();
             if value.len() > before {
-                own.bytes.reserve_exact(value.len() + 4);
+                buffered.bytes.reserve_exact(value.len() + 4);
             }
-            own.bytes.extend_from_slice(&value_len.to_be_bytes());
-            own.bytes.extend_from_slice(value);
-            self.bytes += (own.bytes.capacity() - before) as u64;
-            own.messages = messages;
-            own.first = first;
+            buffered.bytes.extend_from_slice(&value_len.to_be_bytes());
+            buffered.bytes.extend_from_slice(value);
+            self.bytes += (buffered.bytes.capacity() - before) as u64;
+            buffered.messages = messages;
+            buffered.first = first;
         }
         Ok(next)
     }
@@ -117,15 +118,15 @@ impl Memory {
 
     fn groups(&self) -> impl Iterator<Item = (Group, &[u8])> {
         self.tenants.iter().flat_map(|(partition, tenants)| {
-            tenants.iter().map(|(tenant, own)| {
+            tenants.iter().map(|(tenant, buffered)| {
                 let group = Group {
                     partition: *partition,
                     tenant: tenant.clone(),
-                    messages: own.messages,
-                    first: own.first,
-                    bytes: own.bytes.len() as u64,
+                    messages: buffered.messages,
+                    first: buffered.first,
+                    bytes: buffered.bytes.len() as u64,
                 };
-                (group, own.bytes.as_slice())
+                (group, buffered.bytes.as_slice())
             })
         })
     }
@@ -178,7 +179,7 @@ impl Spilled {
     /// Merges many runs of a level into one of the next.
     fn merge_levels(&mut self) -> Result<()> {
         while let Some(&(level, _)) = self.runs.last() {
-            let first = self.runs.partition_point(|(own, _)| *own > level);
+            let first = self.runs.partition_point(|(of_run, _)| *of_run > level);
             if self.runs.len() - first < LIMITS.max_merged_sort_runs {
                 break;
             }
@@ -266,8 +267,8 @@ impl<'a> SortedRun<'a> {
         self.head = None;
         match &mut self.from {
             From::Memory(groups, bytes) => {
-                if let Some((group, own)) = groups.next() {
-                    (self.head, *bytes) = (Some(group), own);
+                if let Some((group, of_group)) = groups.next() {
+                    (self.head, *bytes) = (Some(group), of_group);
                 }
             }
             From::Run(file, at, _) if *at >= file.len() => {}
@@ -328,11 +329,11 @@ impl<'a> Merge<'a> {
         let inputs = self.inputs.iter().filter(|input| input.is_at(&joined));
         for head in inputs.filter_map(|input| input.head.as_ref()) {
             if let Some(index) = head.first {
-                let own = index.checked_sub(messages.into());
-                if own.is_none() || first.is_some() && first != own {
+                let stated = index.checked_sub(messages.into());
+                if stated.is_none() || first.is_some() && first != stated {
                     return Err(wrong_index(joined.partition, index, messages));
                 }
-                first = own;
+                first = stated;
             }
             messages = messages.checked_add(head.messages).ok_or_else(|| {
                 Error::Usage(format!(

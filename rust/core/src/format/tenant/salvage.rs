@@ -70,10 +70,10 @@ impl Good {
         };
         let mut partition = None::<(u32, u32)>;
         while walk.step()? == Step::More {
-            let own = walk.scan().found();
+            let step = walk.scan().found();
             let good = match version {
                 VERSION_1 => &[],
-                _ => own.good(),
+                _ => step.good(),
             };
             for good in good {
                 let bytes = V2_ENTRY_BYTES + u64::from(good.entry.tenant_len);
@@ -84,7 +84,7 @@ impl Good {
                 }
             }
             // A truncated partition keeps the tenants that are whole, and gets their number.
-            for good in own.good_partitions() {
+            for good in step.good_partitions() {
                 let offset = good.at + COUNT_BYTES;
                 let blocks = TocEntry {
                     partition: good.partition,

@@ -286,10 +286,10 @@ impl TenantScan {
                 on.ranges.refuse(front.len, cause, Origin::None);
                 Ok(Advance::End)
             }
-            Course::Partitions(own) => own.advance(on, &mut self.part),
-            Course::Listed(own) => own.advance(on),
-            Course::Unlisted(own) => own.advance(on),
-            Course::Pruned(own) => match own.advance(on, &mut self.part)? {
+            Course::Partitions(partitions) => partitions.advance(on, &mut self.part),
+            Course::Listed(listed) => listed.advance(on),
+            Course::Unlisted(unlisted) => unlisted.advance(on),
+            Course::Pruned(pruned) => match pruned.advance(on, &mut self.part)? {
                 Pruning::Advance(advance) => Ok(advance),
                 Pruning::Failed(entry, fault) if on.input.options.strict => {
                     let damage = explain_entry(&on.input, &entry, fault);
@@ -339,7 +339,7 @@ impl TenantScan {
         self.on.emitter.open = None;
         // If the front is broken, the first range is damaged.
         let begins_damaged = !self.on.input.front.is_sound() && !self.is_partial;
-        let is_known = |own: &Self| begins_damaged && own.on.ranges.first_damage().is_some();
+        let is_known = |scan: &Self| begins_damaged && scan.on.ranges.first_damage().is_some();
         while !is_known(self) && self.go_on()? != Advance::End {
             self.begin_step()?;
         }

@@ -151,7 +151,7 @@ impl Writer {
         let mut merge = self.spilled.merge(&self.memory)?;
         let mut partition = None::<Partition>;
         while let Some(group) = merge.next_group()? {
-            if partition.as_ref().map(|own| own.id) != Some(group.partition) {
+            if partition.as_ref().map(|open| open.id) != Some(group.partition) {
                 self.end_partition(partition.take(), &mut data, &mut toc)?;
                 partition = Some(Partition {
                     id: group.partition,

@@ -114,8 +114,8 @@ impl Message {
     /// The number of items in its arrays. The blocks of a view are counted as part of the views.
     pub(super) fn items(&self) -> u64 {
         let trace = self.trace.map_or(0, |trace| {
-            let own = trace.system.count.saturating_add(trace.encryption.count);
-            own.saturating_add(trace.user.count)
+            let items = trace.system.count.saturating_add(trace.encryption.count);
+            items.saturating_add(trace.user.count)
         });
         let user = self.checkpoint.and_then(|checkpoint| checkpoint.user);
         let user = user.map_or(0, |user| user.count);
