@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::folder::remove_synced;
 use super::log::SegmentLog;
 use super::options::Durability;
-use super::state::{Batch, Does, Guard, NewRecord, Outcome, SegmentEnd, Settled, State, again};
+use super::state::{Batch, Does, Guard, LogState, NewRecord, Outcome, SegmentEnd, Settled, again};
 use crate::bug::OrBug;
 use crate::disk::Handle;
 use crate::engine::Writer as _;
@@ -92,7 +92,7 @@ impl SegmentLog {
     }
 
     /// Hands all records to the operating system.
-    pub(super) fn flush(&self, state: &mut State, batch: &Batch) -> Settled {
+    pub(super) fn flush(&self, state: &mut LogState, batch: &Batch) -> Settled {
         if let Some(current) = &mut state.segment {
             if let Err(error) = current.writer.flush() {
                 return Err(self.refuse_batch(state, error));
@@ -256,7 +256,7 @@ impl SegmentLog {
     }
 
     /// Takes back the records that could not be written and whose writes have not returned.
-    fn roll_back(&self, state: &mut State, error: Error) -> Outcome {
+    fn roll_back(&self, state: &mut LogState, error: Error) -> Outcome {
         let Some(current) = &mut state.segment else {
             return Outcome::Refused(Arc::new(error));
         };
@@ -284,7 +284,7 @@ impl SegmentLog {
     }
 
     /// Takes back what was appended since the last commit began, and tells all who wait for it. Returns what became of it.
-    pub(super) fn refuse_batch(&self, state: &mut State, error: Error) -> Outcome {
+    pub(super) fn refuse_batch(&self, state: &mut LogState, error: Error) -> Outcome {
         if self.options.durability == Durability::None {
             // The buffer keeps what was taken, and writes it when there is room.
             return Outcome::Refused(Arc::new(error));
@@ -324,7 +324,7 @@ impl SegmentLog {
         let mut state = self.state();
         for record in records {
             match self.room(state, record) {
-                Ok(own) => state = own,
+                Ok(guard) => state = guard,
                 Err(error) => {
                     state = self.state();
                     failed = Some(error);
@@ -368,9 +368,9 @@ impl SegmentLog {
             let uuids = appended.of(range);
             match self.part(batch) {
                 Ok(()) => written.extend_from_slice(uuids),
-                Err(Outcome::Unknown(own)) => {
+                Err(Outcome::Unknown(why)) => {
                     unknown.extend_from_slice(uuids);
-                    reason = reason.or(Some(own));
+                    reason = reason.or(Some(why));
                 }
                 Err(refused) => failed = Some(self.failed(&refused, &[])),
             }
@@ -458,7 +458,7 @@ mod tests {
         let options = LogOptions::default().durability(Durability::Flush);
         let log = SegmentLog::open(folder.path(), options).unwrap();
         let append =
-            |state: &mut State| log.push(state, NewRecord::new(b"type", b"value")).unwrap();
+            |state: &mut LogState| log.push(state, NewRecord::new(b"type", b"value")).unwrap();
         let mut state = log.state();
         append(&mut state);
         let batch = state.batch.clone();

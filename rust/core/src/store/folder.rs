@@ -168,10 +168,11 @@ impl Listing {
         }
         // Of the two files of one segment the sealed one comes first. Of the newest and of a frozen one it is the active file: a
         // sealed one beside it may not have all of it.
-        let newest = listing.segments.iter().map(|own| own.id).max();
-        let order = |own: &Segment| {
-            let is_active = newest == Some(own.id) || frozen.contains(&own.id.frozen_name());
-            (own.id, (own.kind != SegmentKind::Sealed) != is_active)
+        let newest = listing.segments.iter().map(|segment| segment.id).max();
+        let order = |segment: &Segment| {
+            let (id, is_sealed) = (segment.id, segment.kind == SegmentKind::Sealed);
+            let is_active = newest == Some(id) || frozen.contains(&id.frozen_name());
+            (id, is_sealed == is_active)
         };
         listing.segments.sort_by_key(order);
         let (mut single, mut last) = (Vec::new(), None);
@@ -246,15 +247,15 @@ impl Listing {
 
     /// Segments without a parity sidecar, in their order. That it is not sealed, or not yet, is not known of those that have two files.
     pub(super) fn unprotected(&self) -> Vec<SegmentId> {
-        let twice: HashSet<_> = self.doubled.iter().map(|own| own.id).collect();
+        let twice: HashSet<_> = self.doubled.iter().map(|segment| segment.id).collect();
         let may_be_sealed =
-            |own: &&Segment| own.kind == SegmentKind::Sealed || twice.contains(&own.id);
+            |segment: &&Segment| segment.kind == SegmentKind::Sealed || twice.contains(&segment.id);
         let is_protected = |id| self.protected.contains(&(id, SegmentKind::Sealed));
         let bare = self
             .segments
             .iter()
-            .filter(|own| !own.is_frozen && !is_protected(own.id));
-        bare.filter(may_be_sealed).map(|own| own.id).collect()
+            .filter(|segment| !segment.is_frozen && !is_protected(segment.id));
+        bare.filter(may_be_sealed).map(|bare| bare.id).collect()
     }
 
     /// Removes what is beside the files of segments that were removed, and beside active files that were sealed: sidecars, where they end, and
@@ -264,11 +265,11 @@ impl Listing {
         let Some(oldest) = self.segments.first() else {
             return;
         };
-        let twice: HashSet<_> = self.doubled.iter().map(|own| own.id).collect();
-        let is_sealed =
-            |own: &&Segment| own.kind == SegmentKind::Sealed && !twice.contains(&own.id);
-        let sealed = self.segments.iter().filter(is_sealed).map(|own| own.id);
-        let sealed: HashSet<_> = sealed.collect();
+        let twice: HashSet<_> = self.doubled.iter().map(|segment| segment.id).collect();
+        let sealed = self.segments.iter();
+        let sealed = sealed.filter(|segment| segment.kind == SegmentKind::Sealed);
+        let sealed = sealed.filter(|segment| !twice.contains(&segment.id));
+        let sealed: HashSet<_> = sealed.map(|segment| segment.id).collect();
         for (id, kind, path) in &self.kept {
             let is_sealed = *kind == Some(SegmentKind::Active) && sealed.contains(id);
             // What recovery kept stays, and damaged files that repairs kept: a segment may have been moved away, and may come back, from
@@ -282,7 +283,7 @@ impl Listing {
 
     /// What is kept beside the files of a segment.
     pub(super) fn kept_of(&self, id: SegmentId) -> impl Iterator<Item = &Path> {
-        let kept = self.kept.iter().filter(move |(own, ..)| *own == id);
+        let kept = self.kept.iter().filter(move |(known, ..)| *known == id);
         kept.map(|(_, _, path)| &**path)
     }
 
@@ -300,9 +301,9 @@ fn is_damaged(path: &Path) -> bool {
 
 /// Whether any of these segments has a sound first record under this key, which therefore is the log's.
 pub(super) fn is_key_of(disk: &DiskRef, key: Key, segments: &[Segment]) -> bool {
-    segments.iter().any(|own| {
-        let file = FileSource::open_on(disk, &own.path);
-        let first = file.and_then(|file| sound_first(disk, &[key], own.kind, &file));
+    segments.iter().any(|segment| {
+        let file = FileSource::open_on(disk, &segment.path);
+        let first = file.and_then(|file| sound_first(disk, &[key], segment.kind, &file));
         matches!(first, Ok(Some(_)))
     })
 }

@@ -177,11 +177,11 @@ mod tests {
         let path = folder.path().join(FILE_NAME);
         std::fs::write(&path, [b'x'; 1000]).unwrap();
         let lock = take(folder.path()).unwrap();
-        let own = format!("process {}", std::process::id());
+        let process = format!("process {}", std::process::id());
         let said = std::fs::metadata(&path).unwrap().len();
-        assert_eq!(said, own.len() as u64 + 1);
+        assert_eq!(said, process.len() as u64 + 1);
         let refused = take(folder.path()).unwrap_err().to_string();
-        assert_eq!(refused.contains(&own), cfg!(unix), "{refused}");
+        assert_eq!(refused.contains(&process), cfg!(unix), "{refused}");
         drop(lock);
     }
 }

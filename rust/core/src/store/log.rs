@@ -16,7 +16,7 @@ use super::name::{SegmentId, SegmentKind};
 use super::options::{Durability, LogOptions, Retention};
 use super::recovery::{self, Recovered, Recovery};
 use super::sealing::Sealer;
-use super::state::{Current, Does, Guard, NewRecord, Stage, State, record_bytes};
+use super::state::{Current, Does, Guard, LogState, NewRecord, Stage, record_bytes};
 use crate::bug::OrBug;
 use crate::disk::{DiskRef, Owner};
 use crate::engine::WriteOptions;
@@ -50,7 +50,7 @@ pub struct SegmentLog {
     pub(super) marker: Marker,
     pub(super) folder: PathBuf,
     pub(super) options: LogOptions,
-    pub(super) state: Mutex<State>,
+    pub(super) state: Mutex<LogState>,
     /// A commit or a roll ended, or the log failed.
     pub(super) committed: Condvar,
     /// So many writes were appended as a commit waits for.
@@ -100,7 +100,7 @@ impl SegmentLog {
             sealer,
             marker,
             folder,
-            state: Mutex::new(State {
+            state: Mutex::new(LogState {
                 segment,
                 next_sequence,
                 sequence: Sequence::of_log(last),
@@ -326,7 +326,7 @@ impl SegmentLog {
 
     /// Refuses to write to a log that is closed or failed.
     #[inline]
-    pub(super) fn check(&self, state: &mut State) -> Result<()> {
+    pub(super) fn check(&self, state: &mut LogState) -> Result<()> {
         if let Some(reason) = self.marker.failed() {
             state.fail(&reason);
         }
@@ -338,7 +338,7 @@ impl SegmentLog {
     }
 
     /// Refuses to go on after a failed sync.
-    pub(super) fn check_poison(&self, state: &State) -> Result<()> {
+    pub(super) fn check_poison(&self, state: &LogState) -> Result<()> {
         match &state.poison {
             None => Ok(()),
             Some(poison) => Err(self.refused(format!(
@@ -377,7 +377,7 @@ impl SegmentLog {
     /// Appends a record to the buffer of the active segment, which it begins where there is none. Inlined, so that a UUID stays in
     /// registers: one that is copied from place to place as part of a result waits for the store buffer each time.
     #[inline(always)]
-    pub(super) fn push(&self, state: &mut State, record: NewRecord<'_>) -> Result<Uuid> {
+    pub(super) fn push(&self, state: &mut LogState, record: NewRecord<'_>) -> Result<Uuid> {
         let NewRecord { uuid, type_, value } = record;
         let uuid = state.next_uuid(uuid, self.options.max_clock_ahead)?;
         // Refused before a segment is begun for it.
@@ -404,7 +404,7 @@ impl SegmentLog {
 
     /// Counts a write whose records are committed with the batch: one record, or those of one call.
     #[inline]
-    pub(super) fn count_write(&self, state: &mut State) {
+    pub(super) fn count_write(&self, state: &mut LogState) {
         state.batch_writes += 1;
         if state.awaited > 0 && state.batch_writes >= state.awaited {
             self.appended.notify_one();
@@ -413,13 +413,13 @@ impl SegmentLog {
 
     /// Whether a record can be appended at once: the log is open, and the segment does not end before.
     #[inline]
-    fn has_room(&self, state: &State, record: &NewRecord<'_>) -> bool {
+    fn has_room(&self, state: &LogState, record: &NewRecord<'_>) -> bool {
         let is_open = state.poison.is_none() && state.stage == Stage::Open;
         is_open && !state.is_rolling && !self.marker.has_failed() && !self.is_full(state, record)
     }
 
     #[inline]
-    fn is_full(&self, state: &State, record: &NewRecord<'_>) -> bool {
+    fn is_full(&self, state: &LogState, record: &NewRecord<'_>) -> bool {
         let current = state.segment.as_ref();
         current.is_some_and(|current| current.is_full(record, &self.options))
     }
@@ -456,7 +456,7 @@ impl SegmentLog {
     }
 
     /// Begins a segment, whose first record has this UUID.
-    fn begin_segment(&self, state: &mut State, first: Uuid) -> Result<()> {
+    fn begin_segment(&self, state: &mut LogState, first: Uuid) -> Result<()> {
         let id = SegmentId {
             sequence: state.next_sequence,
             first,
@@ -558,7 +558,7 @@ impl SegmentLog {
 
     /// Writes down where the active segment ends, all of which is on the disk. The zeros ahead of its records are dropped before: where
     /// they come back after a loss of power, they do no harm.
-    fn write_end(&self, state: &mut State) -> Result<()> {
+    fn write_end(&self, state: &mut LogState) -> Result<()> {
         let counter = self.marker.counter();
         let Some(current) = &mut state.segment else {
             return Ok(());

@@ -493,9 +493,9 @@ mod tests {
             }
             // Whatever became of the unsynced slot, the synced one is there.
             let mut torn = std::fs::read(&path).unwrap();
-            for (own, before) in torn.iter_mut().zip(&synced) {
-                if own != before {
-                    *own = !*own;
+            for (byte, before) in torn.iter_mut().zip(&synced) {
+                if byte != before {
+                    *byte = !*byte;
                 }
             }
             let elsewhere = tempfile::tempdir().unwrap();

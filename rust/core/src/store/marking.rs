@@ -138,10 +138,10 @@ impl Marker {
             interval,
             has_failed: AtomicBool::new(false),
         });
-        let own = shared.clone();
+        let for_thread = shared.clone();
         let thread = sync::Builder::new()
             .name("seglake-mark".to_owned())
-            .spawn(move || own.run());
+            .spawn(move || for_thread.run());
         let thread =
             thread.map_err(|error| Error::io(Some(folder), "cannot start a thread", error))?;
         Ok(Self {

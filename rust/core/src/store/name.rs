@@ -152,7 +152,7 @@ impl SegmentId {
         if Self::parse(name).is_some() || Self::parse_sidecar(name).is_some() {
             return true;
         }
-        let Some((stem, rest)) = name.strip_prefix('_').and_then(|own| own.split_once('.')) else {
+        let Some((stem, rest)) = name.strip_prefix('_').and_then(|all| all.split_once('.')) else {
             return false;
         };
         Self::parse_stem(stem).is_some()

@@ -224,7 +224,7 @@ impl LogReader {
             Some(first) => first.id.sequence,
             None => mark.max(1),
         };
-        let found = view.segments.iter().map(|own| own.id.sequence);
+        let found = view.segments.iter().map(|segment| segment.id.sequence);
         for sequence in found.chain([mark.saturating_add(1)]) {
             self.skipped.add_missing(&self.folder, next, sequence);
             next = sequence.saturating_add(1);
@@ -319,7 +319,8 @@ impl LogReader {
         // Each segment is opened once: by its place, the places in `uuids` of those that it may have.
         let mut asked: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (place, uuid) in uuids.iter().enumerate() {
-            let after = view.segments.partition_point(|own| own.id.first <= *uuid);
+            let is_before = |segment: &Segment| segment.id.first <= *uuid;
+            let after = view.segments.partition_point(is_before);
             if let Some(segment) = after.checked_sub(1) {
                 asked.entry(segment).or_default().push(place);
             }
@@ -350,8 +351,8 @@ impl LogReader {
             let options = options.filter(Filter::default());
             let hits = format::lookup(source, &options)?.get(&ids)?;
             for (place, hit) in places.into_iter().zip(hits.places) {
-                if let Some(own) = all.places.get_mut(place) {
-                    *own = hit.map(|(set, row)| (set + all.sets.len(), row));
+                if let Some(place) = all.places.get_mut(place) {
+                    *place = hit.map(|(set, row)| (set + all.sets.len(), row));
                 }
             }
             all.sets.extend(hits.sets);
@@ -403,7 +404,7 @@ impl LogReader {
     /// The format of a segment's file, by the name that it was opened under.
     pub(super) fn format_of(&self, source: &dyn Source) -> &'static crate::engine::Format {
         let extension = source.path().and_then(Path::extension);
-        let is_sealed = extension.is_some_and(|own| own == SegmentKind::Sealed.extension());
+        let is_sealed = extension.is_some_and(|ending| ending == SegmentKind::Sealed.extension());
         if is_sealed {
             &sealed::FORMAT
         } else {

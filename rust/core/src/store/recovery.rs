@@ -149,13 +149,13 @@ pub(super) fn recover(disk: &DiskRef, folder: &Path, key: Key) -> Result<Recover
             }
         }
     }
-    let is_unsealed = |own: &Segment| own.kind == SegmentKind::Active && !own.is_frozen;
+    let is_unsealed = |segment: &Segment| segment.kind == SegmentKind::Active && !segment.is_frozen;
     listing.segments.retain(is_unsealed);
     let unsealed = listing.segments.into_iter();
     // Where the mark is in a segment, that has to reach it.
-    let with_end = unsealed.map(|own| {
-        let is_marked = own.id.sequence == synced.sequence;
-        (own, is_marked.then_some(synced.offset))
+    let with_end = unsealed.map(|segment| {
+        let is_marked = segment.id.sequence == synced.sequence;
+        (segment, is_marked.then_some(synced.offset))
     });
     recovered.unsealed = with_end.collect();
     Ok(recovered)
@@ -406,16 +406,18 @@ impl Recovering<'_> {
     fn settle_doubled(&self, id: SegmentId, is_newest: bool) -> Result<bool> {
         let of_kind = |kind| Segment::of(self.folder, id, kind);
         let (active, sealed) = (of_kind(SegmentKind::Active), of_kind(SegmentKind::Sealed));
-        let (own, other) = (self.survey(&active)?, self.survey(&sealed)?);
+        let (of_active, of_sealed) = (self.survey(&active)?, self.survey(&sealed)?);
         let bound = self.bound(id);
-        let needed = own.last.max(bound.last);
+        let needed = of_active.last.max(bound.last);
         // Of the newest segment there may be records that cannot be read, and that the sealed file lacks.
-        let is_whole = other.first_damage.is_none() && (own.unreadable.is_none() || !is_newest);
-        if is_whole && other.last.is_some() && other.last >= needed {
+        let is_readable = of_active.unreadable.is_none() || !is_newest;
+        let is_whole = of_sealed.first_damage.is_none() && is_readable;
+        if is_whole && of_sealed.last.is_some() && of_sealed.last >= needed {
             remove_active(self.disk, self.folder, id)?;
             return Ok(true);
         }
-        let lacking = bound.check(Some(&active.path), own.records, own.last, own.len);
+        let path = Some(&*active.path);
+        let lacking = bound.check(path, of_active.records, of_active.last, of_active.len);
         if !is_newest && lacking.is_ok() {
             let sealed = seal(self.disk, self.folder, &active, self.key, true, None, None)?;
             return Ok(!sealed.is_frozen);

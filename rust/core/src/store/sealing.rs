@@ -118,8 +118,8 @@ impl Known {
         let mut listing = Listing::read(disk, folder, mark.sequence)?;
         let oldest = listing.segments.first().map(|first| first.id.sequence);
         let segments = std::mem::take(&mut listing.segments).into_iter();
-        let removable = segments.filter(|own| own.kind == SegmentKind::Sealed || own.is_frozen);
-        let removable = removable.map(|own| sized(disk, own)).collect::<Result<_>>();
+        let removable = segments.filter(|file| file.kind == SegmentKind::Sealed || file.is_frozen);
+        let removable: Result<_> = removable.map(|file| sized(disk, file)).collect();
         removable.map(|removable| Self {
             oldest,
             removable,
@@ -281,7 +281,7 @@ impl Shared {
             known
                 .removable
                 .back()
-                .is_none_or(|(own, _)| own.id < now.id)
+                .is_none_or(|(last, _)| last.id < now.id)
         };
         match (&mut *known, sized(disk, now.clone())) {
             (Some(known), Ok(sized)) if is_last(known) => known.removable.push_back(sized),
@@ -395,10 +395,10 @@ impl Sealer {
             arranging: Mutex::default(),
             stopped: Arc::default(),
         });
-        let own = shared.clone();
+        let for_thread = shared.clone();
         let thread = sync::Builder::new()
             .name("seglake-seal".to_owned())
-            .spawn(move || own.run());
+            .spawn(move || for_thread.run());
         let thread =
             thread.map_err(|error| Error::io(Some(folder), "cannot start a thread", error))?;
         Ok(Self {

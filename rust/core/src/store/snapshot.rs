@@ -99,18 +99,19 @@ impl LogReader {
         }
         self.check_mark(view, last)?;
         let mark = &view.mark;
-        let mut own = MarkFile::open(self.disk(), folder, *self.key())?;
-        own.begin(self.disk(), folder)?; // syncs the folder: the mark comes last
+        let mut file = MarkFile::open(self.disk(), folder, *self.key())?;
+        file.begin(self.disk(), folder)?; // syncs the folder: the mark comes last
         if mark.sequence > 0 {
-            own.advance(mark.sequence, mark.offset, mark.last)?;
-            own.finish()?;
+            file.advance(mark.sequence, mark.offset, mark.last)?;
+            file.finish()?;
         }
         Ok(())
     }
 
     /// Refuses a log whose mark is lost: the last segment of the snapshot would have no records.
     fn check_mark(&self, view: &View, last: Option<&Segment>) -> Result<()> {
-        let is_open = |own: &&Segment| own.kind == SegmentKind::Active && !own.is_frozen;
+        let is_open =
+            |segment: &&Segment| segment.kind == SegmentKind::Active && !segment.is_frozen;
         let Some(last) = last.or(view.segments.last()).filter(is_open) else {
             return Ok(());
         };

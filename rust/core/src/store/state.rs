@@ -15,7 +15,7 @@ use crate::sync::{MutexGuard, OnceLock};
 use crate::uuid6;
 
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct LogState {
     pub(super) segment: Option<Current>,
     pub(super) next_sequence: u64,
     /// After the greatest UUID that was appended or found, also of records that were taken back.
@@ -96,7 +96,7 @@ impl<'a> NewRecord<'a> {
 pub(super) type SegmentEnd = (u64, Option<[u8; 16]>);
 
 /// Records that are committed together, and what became of them: each batch has its own waiters. Once it is no more
-/// [`State::batch`], a thread sets the outcome.
+/// [`LogState::batch`], a thread sets the outcome.
 #[derive(Debug, Default)]
 pub(super) struct Batch(pub(super) OnceLock<Outcome>);
 
@@ -143,9 +143,9 @@ pub(super) type Settled = std::result::Result<(), Outcome>;
 const PREALLOCATED_BYTES: u64 = 4 << 20;
 
 /// The state, held by one thread.
-pub(super) type Guard<'a> = MutexGuard<'a, State>;
+pub(super) type Guard<'a> = MutexGuard<'a, LogState>;
 
-impl State {
+impl LogState {
     /// The UUID of the next record.
     #[inline]
     pub(super) fn next_uuid(&mut self, given: Option<Uuid>, most: Duration) -> Result<Uuid> {

@@ -118,7 +118,8 @@ impl Tail {
         match from {
             TailFrom::Start => {}
             TailFrom::After(uuid) => {
-                let within = view.segments.iter().rev().find(|own| own.id.first <= uuid);
+                let is_before = |segment: &&Segment| segment.id.first <= uuid;
+                let within = view.segments.iter().rev().find(is_before);
                 if let (None, Some(first)) = (within, view.segments.first())
                     && first.id.sequence > 1
                 {
@@ -128,7 +129,7 @@ impl Tail {
                         sequence: first.id.sequence - 1,
                     });
                 }
-                tail.sequence = within.map_or(tail.sequence, |own| own.id.sequence);
+                tail.sequence = within.map_or(tail.sequence, |segment| segment.id.sequence);
                 tail.last = Some(uuid.into_bytes());
             }
             TailFrom::Now => {
@@ -276,16 +277,16 @@ impl Tail {
         self.node = self.node_now()?;
         let segments = self.reader.view()?.segments;
         let last = self.last.map(Uuid::from_bytes);
-        let is_before = |own: &&Segment| last.is_some_and(|last| own.id.first <= last);
-        let within = segments.iter().rev().find(is_before);
-        self.sequence = within.or(segments.first()).map_or(1, |own| own.id.sequence);
+        let is_before = |segment: &&Segment| last.is_some_and(|last| segment.id.first <= last);
+        let within = segments.iter().rev().find(is_before).or(segments.first());
+        self.sequence = within.map_or(1, |segment| segment.id.sequence);
         Ok(())
     }
 
     /// Goes on with a later segment than the one that is missing. Returns whether there is one.
     fn pass_over_missing(&mut self, view: &View) -> bool {
         let mut later = view.segments.iter();
-        let Some(next) = later.find(|own| own.id.sequence > self.sequence) else {
+        let Some(next) = later.find(|segment| segment.id.sequence > self.sequence) else {
             return false;
         };
         let (from, to) = (self.sequence, next.id.sequence);
@@ -336,8 +337,8 @@ impl Tail {
             let first = view
                 .segments
                 .first()
-                .map_or(self.sequence, |own| own.id.sequence);
-            let newest = view.segments.last().map_or(0, |own| own.id.sequence);
+                .map_or(self.sequence, |first| first.id.sequence);
+            let newest = view.segments.last().map_or(0, |end| end.id.sequence);
             let was_there = self.id.is_some_and(|id| id.sequence == self.sequence);
             let is_gone = was_there && first <= self.sequence;
             if newest + u64::from(!is_gone) < self.sequence {
