@@ -112,12 +112,12 @@ impl Pick {
                     let found = source
                         .iter()
                         .enumerate()
-                        .find(|(_, own)| own.name == field.name)
-                        .filter(|(_, own)| !drop.contains(&format!("{name}.{}", own.name)));
+                        .find(|(_, from)| from.name == field.name)
+                        .filter(|(_, from)| !drop.contains(&format!("{name}.{}", from.name)));
                     picks.push(match found {
-                        Some((place, own)) => {
-                            let name = format!("{name}.{}", own.name);
-                            let (pick, under) = Self::between(own.kind, field.kind, &name, drop)?;
+                        Some((place, from)) => {
+                            let name = format!("{name}.{}", from.name);
+                            let (pick, under) = Self::between(from.kind, field.kind, &name, drop)?;
                             lost.extend(under);
                             Some((place, pick))
                         }
@@ -126,8 +126,8 @@ impl Pick {
                 }
                 let unused = source
                     .iter()
-                    .filter(|own| !to.iter().any(|field| field.name == own.name));
-                lost.extend(unused.map(|own| format!("{name}.{}", own.name)));
+                    .filter(|from| !to.iter().any(|field| field.name == from.name));
+                lost.extend(unused.map(|from| format!("{name}.{}", from.name)));
                 Some((Self::Fields(picks), lost))
             }
             _ => None,
@@ -156,7 +156,7 @@ impl Pick {
 
 /// The source of each column to be written. Refuses losing or missing columns.
 fn plan(source: &[Column], to: &[Column], conversion: &ConvertOptions<'_>) -> Result<Vec<From>> {
-    let place = |name: &str| source.iter().position(|own| own.name == name);
+    let place = |name: &str| source.iter().position(|column| column.name == name);
     let is_dropped = |name: &str| conversion.drop.iter().any(|dropped| dropped == name);
     let (mut plan, mut lost, mut missing) = (Vec::new(), Vec::new(), Vec::new());
     let time = place("timestamp").filter(|_| !is_dropped("timestamp"));
@@ -166,10 +166,10 @@ fn plan(source: &[Column], to: &[Column], conversion: &ConvertOptions<'_>) -> Re
             .set
             .iter()
             .position(|(name, _)| name == column.name);
-        let own = place(column.name)
+        let found = place(column.name)
             .filter(|_| !is_dropped(column.name))
-            .and_then(|place| source.get(place).map(|own| (place, own.kind)));
-        let fits = own.and_then(|(place, kind)| {
+            .and_then(|place| source.get(place).map(|from| (place, from.kind)));
+        let fits = found.and_then(|(place, kind)| {
             Pick::between(kind, column.kind, column.name, conversion.drop).map(|pick| (place, pick))
         });
         plan.push(match (given, fits, column.name, time) {
@@ -201,8 +201,8 @@ fn plan(source: &[Column], to: &[Column], conversion: &ConvertOptions<'_>) -> Re
     let unused = source
         .iter()
         .zip(&taken)
-        .filter(|(own, taken)| !**taken && !is_dropped(own.name));
-    lost.extend(unused.map(|(own, _)| own.name.to_owned()));
+        .filter(|(column, taken)| !**taken && !is_dropped(column.name));
+    lost.extend(unused.map(|(column, _)| column.name.to_owned()));
     if lost.is_empty() && missing.is_empty() {
         return Ok(plan);
     }
@@ -218,7 +218,7 @@ fn check_names(source: &[Column], to: &[Column], conversion: &ConvertOptions<'_>
     let unknown = conversion
         .set
         .iter()
-        .find(|(name, _)| !to.iter().any(|own| own.name == name));
+        .find(|(name, _)| !to.iter().any(|column| column.name == name));
     if let Some((name, _)) = unknown {
         return Err(Error::Usage(format!(
             "{name} is set, but {} records have no such column: expected one of {}",
@@ -226,7 +226,7 @@ fn check_names(source: &[Column], to: &[Column], conversion: &ConvertOptions<'_>
             names(to)
         )));
     }
-    let is_column = |name: &str| source.iter().any(|own| own.name == name);
+    let is_column = |name: &str| source.iter().any(|column| column.name == name);
     let is_field = |name: &str| {
         let column = name.split_once('.');
         column.is_some_and(|(column, _)| is_column(column))

@@ -50,9 +50,9 @@ pub(super) fn proof(
             continue;
         }
         let ranges = overlapping(changed, Range::clone, &(span.start..span.end)).iter();
-        let mut within = ranges.map(|own| own.start.max(span.start)..own.end.min(span.end));
-        let differs = within.try_fold(false, |differs, own| {
-            Result::Ok(differs || differ([file, restored], own)?)
+        let mut within = ranges.map(|range| range.start.max(span.start)..range.end.min(span.end));
+        let differs = within.try_fold(false, |differs, range| {
+            Result::Ok(differs || differ([file, restored], range)?)
         })?;
         let files = || [file.clone(), restored.clone()];
         if differs && !has_same_records(files(), format, &options, &span)? {
@@ -154,11 +154,11 @@ impl Records {
                 return Ok(false);
             }
             self.next = Some(0);
-            let own = Span {
+            let unit = Span {
                 cause: None,
                 ..self.unit
             };
-            self.is_sound |= self.walk.spans().contains(&own);
+            self.is_sound |= self.walk.spans().contains(&unit);
         }
     }
 
@@ -217,7 +217,7 @@ impl Proofs {
     pub(super) fn refuse_proven(&self, report: &Report) -> Result<bool> {
         let repaired = report.file.iter();
         let repaired = repaired.filter(|span| span.kind == FileKind::Repaired);
-        let changed: Vec<_> = repaired.map(|own| own.start..own.end).collect();
+        let changed: Vec<_> = repaired.map(|span| span.start..span.end).collect();
         let files = [&self.file, &self.repaired];
         let proof = proof(files, &changed, self.format, &self.options)?;
         let Some(record) = proof.against else {

@@ -130,7 +130,7 @@ impl Report {
 
     /// The bytes that the report is on, of the source that was verified.
     pub(super) fn as_it_was_read(&self, source: &Arc<dyn Source>) -> Arc<dyn Source> {
-        let is_earlier = |own: &ParityReport| own.is_of_an_earlier_state;
+        let is_earlier = |parity: &ParityReport| parity.is_of_an_earlier_state;
         match ProtectedSource::of(&**source) {
             Some(protected) if self.parity.as_ref().is_some_and(is_earlier) => {
                 protected.file().clone()
@@ -205,10 +205,10 @@ mod tests {
                 let behind = all.iter().filter(|span| span.end > half);
                 let parts = [
                     before
-                        .map(|own| span(own.start, own.end.min(half), own.cause))
+                        .map(|part| span(part.start, part.end.min(half), part.cause))
                         .collect(),
                     behind
-                        .map(|own| span(own.start.max(half), own.end, own.cause))
+                        .map(|part| span(part.start.max(half), part.end, part.cause))
                         .collect(),
                 ];
                 let of = |spans| {

@@ -96,8 +96,8 @@ fn by_sidecar(
     let differences = protected.differences(&(0..u64::MAX), || options.poll())?;
     let (file, format) = (protected.file(), by_name(report.format.name)?);
     if !differences.restored.is_empty() {
-        let changed = differences.restored.iter().map(|own| own.start..own.end);
-        let changed: Vec<_> = changed.collect();
+        let changed = differences.restored.iter();
+        let changed: Vec<_> = changed.map(|range| range.start..range.end).collect();
         let proof = proof([file, &uncompared(source)], &changed, format, options)?;
         parity.is_of_an_earlier_state = proof.against.is_some();
     }

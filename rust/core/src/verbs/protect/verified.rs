@@ -246,8 +246,8 @@ impl UncoveredTail {
     fn see(&mut self, spans: &[Span]) {
         let is_tail =
             |span: &&Span| matches!(span.kind, Kind::Unused | Kind::TornTail | Kind::Pending);
-        let own = spans.iter().rev().take_while(is_tail);
-        let (count, first) = own.fold((0, None), |(count, _), span| (count + 1, Some(span.start)));
+        let tail = spans.iter().rev().take_while(is_tail);
+        let (count, first) = tail.fold((0, None), |(count, _), span| (count + 1, Some(span.start)));
         if count < spans.len() {
             self.start = None;
         }
