@@ -43,7 +43,7 @@ use crate::walk::{Interrupt, Options, Walk};
 /// ```
 pub struct Batches {
     /// One walk. It is empty if several threads read.
-    own: WalkBatches,
+    single: WalkBatches,
     /// Replaces the walk if several threads read.
     parallel: Option<Parallel>,
     /// Replaces the walk if a thread reads ahead.
@@ -76,7 +76,7 @@ impl Batches {
         start: Start<'_>,
     ) -> Result<Self> {
         Ok(Self {
-            own: WalkBatches::starting(source, options, selection, limits, start)?,
+            single: WalkBatches::starting(source, options, selection, limits, start)?,
             parallel: None,
             ahead: None,
         })
@@ -90,7 +90,7 @@ impl Batches {
         limits: Limits,
     ) -> Self {
         Self {
-            own: WalkBatches::of_walk(walk, report, selection, limits),
+            single: WalkBatches::of_walk(walk, report, selection, limits),
             parallel: None,
             ahead: None,
         }
@@ -109,9 +109,9 @@ impl Batches {
         limits: Limits,
         start: Start<'_>,
     ) -> Result<Self> {
-        let (ahead, own) = Ahead::starting(source, options, selection, limits, start)?;
+        let (ahead, single) = Ahead::starting(source, options, selection, limits, start)?;
         Ok(Self {
-            own,
+            single,
             parallel: None,
             ahead: Some(ahead),
         })
@@ -149,17 +149,18 @@ impl Batches {
         };
         let format = resolve(&*source, options)?;
         let first = Start::Part(first);
-        let mut own = Self::starting(source.clone(), options, selection.clone(), limits, first)?;
-        own.own.walk = format.empty_walk(&*source);
+        let mut batches =
+            Self::starting(source.clone(), options, selection.clone(), limits, first)?;
+        batches.single.walk = format.empty_walk(&*source);
         let begun = Parallel::begin(source, options, selection, limits, parts, (format, threads))?;
-        own.parallel = Some(begun);
-        Ok(own)
+        batches.parallel = Some(begun);
+        Ok(batches)
     }
 
     /// The report on what was read so far.
     #[must_use]
     pub const fn report(&self) -> &Report {
-        self.own.report()
+        self.single.report()
     }
 
     /// The next batch; `None` at the end. A batch may contain damage but no records.
@@ -169,17 +170,17 @@ impl Batches {
     #[doc(hidden)] // public for the Python extension
     pub fn next_batch(&mut self) -> Result<Option<Batch>> {
         if let Some(ahead) = &mut self.ahead {
-            return ahead.next_batch(&mut self.own.report);
+            return ahead.next_batch(&mut self.single.report);
         }
         if let Some(parallel) = &mut self.parallel {
-            let next = parallel.next_batch(&mut self.own.report);
+            let next = parallel.next_batch(&mut self.single.report);
             if !matches!(next, Ok(Some(_))) {
                 // The remaining walk is empty.
                 self.parallel = None;
             }
             return next;
         }
-        self.own.next_batch()
+        self.single.next_batch()
     }
 }
 
@@ -199,7 +200,7 @@ impl Iterator for Batches {
 
 impl RecordBatchReader for Batches {
     fn schema(&self) -> SchemaRef {
-        self.own.selection.schema().clone()
+        self.single.selection.schema().clone()
     }
 }
 
@@ -215,7 +216,7 @@ enum Item {
     Failed(Error, Box<Report>),
 }
 
-enum State {
+enum Stage {
     /// Nothing was asked for yet.
     Opened(Box<WalkBatches>),
     Running(Receiver<Item>),
@@ -225,7 +226,7 @@ enum State {
 /// The batches of one walk, made in a thread of their own, at most two ahead of the caller. Dropping it ends the thread at its next
 /// poll for an interrupt.
 struct Ahead {
-    state: State,
+    stage: Stage,
     stopped: Arc<AtomicBool>,
     /// The caller's options, with the interrupt that the thread must not poll.
     options: Options,
@@ -248,17 +249,17 @@ impl Ahead {
         start: Start<'_>,
     ) -> Result<(Self, WalkBatches)> {
         let stopped = Arc::new(AtomicBool::new(false));
-        let own = options.clone().interrupt(Interrupt::once(&stopped));
-        let batches = WalkBatches::starting(source.clone(), &own, selection, limits, start)?;
+        let stoppable = options.clone().interrupt(Interrupt::once(&stopped));
+        let batches = WalkBatches::starting(source.clone(), &stoppable, selection, limits, start)?;
         let emptied = batches.emptied(resolve(&*source, options)?.empty_walk(&*source));
-        let own = Self {
-            state: State::Opened(Box::new(batches)),
+        let ahead = Self {
+            stage: Stage::Opened(Box::new(batches)),
             stopped,
             options: options.clone(),
             source,
             process: std::process::id(),
         };
-        Ok((own, emptied))
+        Ok((ahead, emptied))
     }
 
     /// The next batch; `None` at the end. `report` is updated.
@@ -271,10 +272,10 @@ impl Ahead {
     }
 
     fn receive(&mut self, report: &mut Report) -> Result<Option<Batch>> {
-        if let State::Opened(_) = self.state {
+        if let Stage::Opened(_) = self.stage {
             self.begin()?;
         }
-        let State::Running(found) = &self.state else {
+        let Stage::Running(found) = &self.stage else {
             return Ok(None);
         };
         if self.process != std::process::id() {
@@ -311,7 +312,7 @@ impl Ahead {
 
     /// Starts the thread.
     fn begin(&mut self) -> Result<()> {
-        let State::Opened(batches) = std::mem::replace(&mut self.state, State::Ended) else {
+        let Stage::Opened(batches) = std::mem::replace(&mut self.stage, Stage::Ended) else {
             return Ok(());
         };
         let (sender, receiver) = fifo(0, WAITING);
@@ -320,18 +321,18 @@ impl Ahead {
             .name("seglake-ahead".to_owned())
             .spawn(move || make(*batches, &sender))
             .map_err(|error| Error::io(None, "cannot start a thread to read with", error))?;
-        self.state = State::Running(receiver);
+        self.stage = Stage::Running(receiver);
         Ok(())
     }
 
     fn stop(&mut self) {
-        let state = std::mem::replace(&mut self.state, State::Ended);
+        let stage = std::mem::replace(&mut self.stage, Stage::Ended);
         if self.process == std::process::id() {
             // Not joined: the thread may need a lock that the caller has.
             self.stopped.store(true, Ordering::Release);
         } else {
             // Leaked in a fork: a thread that does not exist here may have locked it forever.
-            std::mem::forget(state);
+            std::mem::forget(stage);
         }
     }
 }

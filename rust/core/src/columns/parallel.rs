@@ -176,7 +176,7 @@ impl Parallel {
         };
         let threads = threads.min(parts.len());
         let queue = Arc::new(Queue::default());
-        let mut own = Self {
+        let mut parallel = Self {
             reading: reading.clone(),
             parts: parts.into_iter(),
             found: VecDeque::new(),
@@ -185,7 +185,7 @@ impl Parallel {
             process: std::process::id(),
         };
         for _ in 0..threads.saturating_mul(PARTS_AHEAD) {
-            own.admit();
+            parallel.admit();
         }
         for _ in 0..threads {
             let (queue, mut reading) = (queue.clone(), reading.clone());
@@ -196,7 +196,7 @@ impl Parallel {
                 .spawn(move || reading.work(&queue))
                 .map_err(|error| Error::io(None, "cannot start a thread to read with", error))?;
         }
-        Ok(own)
+        Ok(parallel)
     }
 
     /// Lets the next part be begun, if there is one.
@@ -297,7 +297,7 @@ pub(super) fn fifo<T>(room: usize, least: usize) -> (Sender<T>, Receiver<T>) {
     let fifo = Arc::new(Fifo {
         room,
         least,
-        state: Mutex::new(State {
+        state: Mutex::new(Buffered {
             items: VecDeque::new(),
             bytes: 0,
             is_open: true,
@@ -310,11 +310,11 @@ pub(super) fn fifo<T>(room: usize, least: usize) -> (Sender<T>, Receiver<T>) {
 struct Fifo<T> {
     room: usize,
     least: usize,
-    state: Mutex<State<T>>,
+    state: Mutex<Buffered<T>>,
     changed: Condvar,
 }
 
-struct State<T> {
+struct Buffered<T> {
     /// Items, each with its bytes.
     items: VecDeque<(T, usize)>,
     bytes: usize,
@@ -323,7 +323,7 @@ struct State<T> {
 }
 
 impl<T> Fifo<T> {
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, Buffered<T>> {
         self.state.lock().unpoisoned()
     }
 
@@ -378,7 +378,7 @@ impl<T> Receiver<T> {
     /// Takes the next item. Waits for it, but at most for `wait`.
     pub(super) fn take(&self, wait: Duration) -> Taken<T> {
         let state = self.0.lock();
-        let is_empty = |state: &mut State<T>| state.items.is_empty() && state.is_open;
+        let is_empty = |state: &mut Buffered<T>| state.items.is_empty() && state.is_open;
         let waited = self.0.changed.wait_timeout_while(state, wait, is_empty);
         let mut state = waited.unpoisoned().0;
         let Some((item, bytes)) = state.items.pop_front() else {

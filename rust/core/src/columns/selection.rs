@@ -399,8 +399,8 @@ fn find_too_large(array: &ArrayRef, field: &str) -> Option<TooLarge> {
         DataType::Struct(fields) => {
             let columns = array.as_struct().columns().iter().zip(fields);
             columns
-                .filter_map(|(column, own)| {
-                    find_too_large(column, &format!("{field}.{}", own.name()))
+                .filter_map(|(column, inner)| {
+                    find_too_large(column, &format!("{field}.{}", inner.name()))
                 })
                 .next()
         }
@@ -429,14 +429,14 @@ fn converted(array: ArrayRef, to: &DataType) -> std::result::Result<ArrayRef, Ar
             Arc::new(ListArray::try_new(field.clone(), offsets, items, nulls)?)
         }
         (DataType::Struct(_), DataType::Struct(fields)) => {
-            let own = array.as_struct();
-            let columns = own.columns().iter().cloned().zip(fields);
+            let structs = array.as_struct();
+            let columns = structs.columns().iter().cloned().zip(fields);
             let columns = columns.map(|(column, field)| converted(column, field.data_type()));
             Arc::new(StructArray::try_new_with_length(
                 fields.clone(),
                 columns.collect::<std::result::Result<_, _>>()?,
-                own.nulls().cloned(),
-                own.len(),
+                structs.nulls().cloned(),
+                structs.len(),
             )?)
         }
         _ => array,
@@ -574,14 +574,14 @@ mod uint64_tests {
             );
             let found: Vec<_> = match uint64 {
                 Uint64Type::Int64 => {
-                    let own = numbers(&made);
-                    let own = own.as_primitive::<Int64Type>();
-                    own.iter().map(|own| own.map(i128::from)).collect()
+                    let made = numbers(&made);
+                    let made = made.as_primitive::<Int64Type>();
+                    made.iter().map(|number| number.map(i128::from)).collect()
                 }
                 _ => {
-                    let own = numbers(&made);
-                    assert_eq!(*own.data_type(), DataType::Decimal128(20, 0));
-                    own.as_primitive::<arrow_array::types::Decimal128Type>()
+                    let made = numbers(&made);
+                    assert_eq!(*made.data_type(), DataType::Decimal128(20, 0));
+                    made.as_primitive::<arrow_array::types::Decimal128Type>()
                         .iter()
                         .collect()
                 }

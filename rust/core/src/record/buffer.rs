@@ -257,8 +257,8 @@ impl ColumnBuffer {
     #[cfg(feature = "arrow")]
     pub(crate) fn reserve(&mut self, rows: usize, bytes: usize) {
         match &mut self.values {
-            Values::Fixed16(own) => own.reserve_exact(rows),
-            Values::Int64(own) => own.reserve_exact(rows),
+            Values::Fixed16(values) => values.reserve_exact(rows),
+            Values::Int64(values) => values.reserve_exact(rows),
             Values::Binary { offsets, data } => {
                 offsets.reserve_exact(rows);
                 data.reserve_exact(bytes);

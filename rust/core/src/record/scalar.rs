@@ -79,14 +79,14 @@ impl Scalar {
     /// Compares with a record's value; `None` if that is null or of another kind.
     pub(crate) fn compare(&self, value: &Value<'_>) -> Option<Ordering> {
         Some(match (self, value) {
-            (Self::Uuid(own), Value::Uuid(uuid)) => own.cmp(uuid),
-            (Self::Boolean(own), Value::Boolean(value)) => own.cmp(value),
-            (Self::Integer(own), Value::Timestamp(number) | Value::Int64(number)) => {
-                own.cmp(&i128::from(*number))
+            (Self::Uuid(this), Value::Uuid(uuid)) => this.cmp(uuid),
+            (Self::Boolean(this), Value::Boolean(value)) => this.cmp(value),
+            (Self::Integer(this), Value::Timestamp(number) | Value::Int64(number)) => {
+                this.cmp(&i128::from(*number))
             }
-            (Self::Integer(own), Value::UInt64(number)) => own.cmp(&i128::from(*number)),
-            (Self::Text(own), Value::Text(bytes) | Value::Binary(bytes)) => {
-                own.as_slice().cmp(bytes)
+            (Self::Integer(this), Value::UInt64(number)) => this.cmp(&i128::from(*number)),
+            (Self::Text(this), Value::Text(bytes) | Value::Binary(bytes)) => {
+                this.as_slice().cmp(bytes)
             }
             _ => return None,
         })

@@ -131,7 +131,7 @@ impl Views {
 
     /// Appends one text `times` times. It is stored once, also if it equals the latest one.
     pub(crate) fn push_text(&mut self, text: &str, times: usize) {
-        let Content::Text(own, last) = &mut self.content else {
+        let Content::Text(stored, last) = &mut self.content else {
             return;
         };
         let bytes = text.as_bytes();
@@ -140,12 +140,12 @@ impl Views {
         } else {
             let same = last.filter(|last| {
                 let start = saturating_usize(last >> 96);
-                let there = own.as_bytes().get(start..);
+                let there = stored.as_bytes().get(start..);
                 there == Some(bytes)
             });
             same.unwrap_or_else(|| {
-                let start = own.len();
-                own.push_str(text);
+                let start = stored.len();
+                stored.push_str(text);
                 view(bytes, OWN_BUFFER, start)
             })
         };
@@ -181,17 +181,17 @@ impl Views {
         self,
         nulls: Option<NullBuffer>,
     ) -> std::result::Result<ArrayRef, ArrowError> {
-        let own = match self.content {
+        let content = match self.content {
             Content::Bytes(bytes) => (bytes, false),
             Content::Text(text, _) => (text.into_bytes(), true),
         };
-        let (mut own, is_text) = own;
-        if i32::try_from(own.len()).is_err() {
-            return Err(too_long(own.len()));
+        let (mut content, is_text) = content;
+        if i32::try_from(content.len()).is_err() {
+            return Err(too_long(content.len()));
         }
-        own.shrink_to_fit();
+        content.shrink_to_fit();
         let views = ScalarBuffer::from(fitted(self.views));
-        let mut buffers = vec![Buffer::from_vec(own)];
+        let mut buffers = vec![Buffer::from_vec(content)];
         if let Some(Base(buffer)) = &self.base {
             let named = self.ranges.iter().map(|range| &range.range);
             buffers.extend(named.map(|range| buffer.slice_with_length(range.start, range.len())));
@@ -199,8 +199,8 @@ impl Views {
         let buffers = Arc::from(buffers);
         // SAFETY: each view was made in one of two ways. `inline` makes it of at most 12 bytes and zeros the rest.
         // `view` makes it of bytes that are at its offset in its buffer, and takes length and prefix from these bytes.
-        // That buffer is either the own one, which is only appended to and short enough that no offset is cut off, or a
-        // range of the source that includes every value named in it. Texts are all in views or in the own buffer, which
+        // That buffer is either `OWN_BUFFER`, which is only appended to and short enough that no offset is cut off, or a
+        // range of the source that includes every value named in it. Texts are all in views or in `OWN_BUFFER`, which
         // is then a `String`, each from one push to the next: so they are whole and UTF-8. `nulls` has one entry for
         // each view. The bytes of a source do not change while they are borrowed, and `base` borrows them as long as it
         // exists.
@@ -263,10 +263,10 @@ mod tests {
     /// checks.
     fn array_of(views: Views, base: &Base) -> BinaryViewArray {
         let (parts, ranges) = (views.views.clone(), &views.ranges);
-        let Content::Bytes(own) = &views.content else {
+        let Content::Bytes(copied) = &views.content else {
             unreachable!("these are views of bytes")
         };
-        let mut buffers = vec![Buffer::from(own.as_slice())];
+        let mut buffers = vec![Buffer::from(copied.as_slice())];
         for ViewedRange { buffer, range } in ranges {
             assert_eq!(usize::try_from(*buffer), Ok(buffers.len()));
             assert!(range.len() <= views.max_range_bytes);
@@ -304,7 +304,7 @@ mod tests {
             prop_assert_eq!(views.extend(runs.iter().copied()), runs.len());
             // No value of the source was copied.
             let expected = if foreign.len() > INLINE_BYTES { foreign.len() } else { 0 };
-            prop_assert!(matches!(&views.content, Content::Bytes(own) if own.len() == expected));
+            prop_assert!(matches!(&views.content, Content::Bytes(copied) if copied.len() == expected));
             let array = array_of(views, &base);
             prop_assert!(array.iter().map(Option::unwrap).eq(runs));
         }
@@ -318,7 +318,7 @@ mod tests {
             }
             let mut long: Vec<_> = texts.iter().map(|(text, _)| text.as_str()).filter(|text| text.len() > 12).collect();
             long.dedup();
-            prop_assert!(matches!(&views.content, Content::Text(own, _) if *own == long.concat()));
+            prop_assert!(matches!(&views.content, Content::Text(stored, _) if *stored == long.concat()));
             let array = views.into_array(None).unwrap();
             array.to_data().validate_full().unwrap();
             let expected = texts.iter().flat_map(|(text, times)| std::iter::repeat_n(text.as_str(), times + 1));
@@ -330,11 +330,11 @@ mod tests {
     fn what_is_beside_the_source_is_not_in_it() {
         let bytes: &'static [u8] = &[7; 64];
         let (before, rest) = bytes.split_at(16);
-        let (own, behind) = rest.split_at(32);
-        let source: Arc<dyn Source> = Arc::new(BytesSource::new(own));
+        let (within, behind) = rest.split_at(32);
+        let source: Arc<dyn Source> = Arc::new(BytesSource::new(within));
         let base = Base::new(&source).unwrap();
-        assert_eq!(base.place(own), Some(0..32));
-        assert_eq!(base.place(&own[3..20]), Some(3..20));
+        assert_eq!(base.place(within), Some(0..32));
+        assert_eq!(base.place(&within[3..20]), Some(3..20));
         let none: Option<Range<usize>> = None;
         for other in [before, behind, &bytes[..17], &bytes[47..], bytes] {
             assert_eq!(base.place(other), none);
