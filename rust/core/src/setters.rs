@@ -90,7 +90,7 @@ macro_rules! choices {
             /// The value of this name. Another name is [`Error::Usage`](crate::Error::Usage).
             fn from_str(name: &str) -> $crate::error::Result<Self> {
                 const OTHERS: &[(&str, &str)] = &[$($(($other, $word),)*)*];
-                let found = Self::ALL.iter().find(|own| own.as_str() == name);
+                let found = Self::ALL.iter().find(|value| value.as_str() == name);
                 found.copied().ok_or_else(|| {
                     let names = Self::NAMES.join(", ");
                     let meant = match OTHERS.iter().find(|(other, _)| *other == name) {

@@ -122,9 +122,9 @@ impl Generator {
     /// As [`now`](Self::now) and [`after`](Self::after), for a caller that has the generator to itself: it need not lock.
     pub(crate) fn next_alone(&mut self, last: Option<&[u8; 16]>) -> Option<Uuid> {
         let floor = last.map_or(0, |last| ticks(last) + 1);
-        let own = self.last.get_mut().unpoisoned();
-        *own = following(*own, present().max(floor));
-        (floor <= MAX_TICKS).then(|| of(*own, self.tail))
+        let last = self.last.get_mut().unpoisoned();
+        *last = following(*last, present().max(floor));
+        (floor <= MAX_TICKS).then(|| of(*last, self.tail))
     }
 
     /// A UUID with the time `micros` (microseconds since 1970-01-01 UTC), greater than those of earlier calls with the

@@ -121,7 +121,7 @@ impl AppendedFile {
             return Ok(());
         }
         let within = Begin::Offset(end.start + 1);
-        let follows_damage = before.is_some_and(|own| own.is_damage() && own.end == end.start);
+        let follows_damage = before.is_some_and(|span| span.is_damage() && span.end == end.start);
         if end.kind == Kind::TornTail
             && !follows_damage
             && options.flag(&ZERO_TORN_TAIL)

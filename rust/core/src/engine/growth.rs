@@ -504,8 +504,8 @@ impl Tracking {
     }
 
     fn set(&self, outcome: Outcome) {
-        let own = self.growth.outcome.lock();
-        *own.unpoisoned() = Some(outcome);
+        let known = self.growth.outcome.lock();
+        *known.unpoisoned() = Some(outcome);
     }
 
     fn note_last(&mut self) {

@@ -74,9 +74,9 @@ impl Format {
     ) -> Result<Box<dyn Walk>> {
         match growing(self, &*source, options, opening.begin)? {
             Some(growing) => {
-                let (format, own) = ((self.walk, self.unfinished), source.clone());
-                self.open_around(source, &growing, opening, |walk, options| {
-                    Pending::around(walk, format, own, options)
+                let format = (self.walk, self.unfinished);
+                self.open_around(source.clone(), &growing, opening, |walk, options| {
+                    Pending::around(walk, format, source, options)
                 })
             }
             None => self.open_around(source, options, opening, |walk, _| walk),
@@ -130,7 +130,7 @@ impl Format {
         Ok(Box::new(OpenLookup {
             format: self,
             identifier: self.identifying(options.dialect).collect(),
-            own: (self.lookup)(source.clone(), options)?,
+            lookup: (self.lookup)(source.clone(), options)?,
             checked: OnceLock::new(),
             options: options.clone(),
             source,
@@ -167,7 +167,7 @@ fn layered(
 struct OpenLookup {
     format: &'static Format,
     identifier: Vec<&'static Column>,
-    own: Box<dyn Lookup>,
+    lookup: Box<dyn Lookup>,
     /// How its records are checked, once that was asked.
     checked: OnceLock<Checked>,
     options: Options,
@@ -194,7 +194,7 @@ impl OpenLookup {
     }
 
     fn hits(&self, ids: &[RecordId]) -> Result<Hits> {
-        let hits = self.own.get(ids)?;
+        let hits = self.lookup.get(ids)?;
         match ProtectedSource::of(&*self.source) {
             Some(protected) => judge_hits(protected, &self.options, hits, || self.checked()),
             None => Ok(hits),
@@ -218,7 +218,7 @@ impl Lookup for OpenLookup {
     }
 
     fn prepare(&self) -> Result<()> {
-        self.own.prepare()
+        self.lookup.prepare()
     }
 
     fn range(&self, filter: &Filter) -> Result<Box<dyn Walk>> {
@@ -230,7 +230,7 @@ impl Lookup for OpenLookup {
                     .to_owned(),
             ));
         }
-        let walk = self.confirmed(self.own.range(filter))?;
+        let walk = self.confirmed(self.lookup.range(filter))?;
         let reading = Reading::of_lookup(&self.options);
         let source = self.source.clone();
         Ok(layered(walk, rest, &self.options, reading, source))

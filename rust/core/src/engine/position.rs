@@ -107,13 +107,13 @@ impl FromStr for Identity {
                 Some((uuid, hash)) => (Some(Uuid::try_parse(uuid).ok()?.into_bytes()), hash),
                 None => (None, rest),
             };
-            let own = Self {
+            let identity = Self {
                 family: family.into(),
                 uuid,
                 hash: u64::from_str_radix(hash, 16).ok()?,
             };
             // Each identity has one text.
-            (own.to_string() == text).then_some(own)
+            (identity.to_string() == text).then_some(identity)
         };
         let short = text.len() <= MAX_IDENTITY_TEXT;
         short.then(parse).flatten().ok_or_else(|| {

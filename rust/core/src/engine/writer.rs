@@ -118,14 +118,15 @@ impl WriteOptions {
     /// [`Error::Usage`].
     #[doc(hidden)]
     pub fn check(&self, format: &Spec) -> Result<()> {
-        let own = [
+        let fields = [
             ("key", self.key.is_some()),
             ("dialect", self.dialect.is_some()),
         ];
-        let own = own.into_iter().filter(|(_, given)| *given);
-        let mut given = own.map(|(name, _)| name).chain(self.settings.names());
+        let fields = fields.into_iter().filter(|(_, given)| *given);
+        let mut given = fields.map(|(name, _)| name).chain(self.settings.names());
         if let Some(name) = given.find(|name| !format.writes_with(name)) {
-            let names: Vec<_> = format.create_options.iter().map(|own| own.name).collect();
+            let names = format.create_options.iter().map(|option| option.name);
+            let names: Vec<_> = names.collect();
             return Err(Error::Usage(format!(
                 "{name} does not concern {} files: their options are {}",
                 format.name,

@@ -137,8 +137,9 @@ pub(crate) fn overlapping<'a, T>(
     bytes: impl Fn(&T) -> Range<u64>,
     within: &Range<u64>,
 ) -> &'a [T] {
-    let (_, rest) = ranges.split_at(ranges.partition_point(|own| bytes(own).end <= within.start));
-    rest.split_at(rest.partition_point(|own| bytes(own).start < within.end))
+    let first = ranges.partition_point(|range| bytes(range).end <= within.start);
+    let (_, rest) = ranges.split_at(first);
+    rest.split_at(rest.partition_point(|range| bytes(range).start < within.end))
         .0
 }
 

@@ -56,7 +56,7 @@ impl Test {
     fn is_met(&self, value: &Value<'_>) -> bool {
         let is_one_of = |values: &[Scalar]| {
             values
-                .binary_search_by(|own| own.compare(value).unwrap_or(Ordering::Less))
+                .binary_search_by(|listed| listed.compare(value).unwrap_or(Ordering::Less))
                 .is_ok()
         };
         let is_like = |pattern: &Scalar| match (pattern, value) {
@@ -252,8 +252,9 @@ impl Filter {
     }
 
     fn tests<'a>(&'a self, column: &str) -> impl Iterator<Item = &'a Test> {
-        let own = self.0.iter().filter(move |own| own.column == *column);
-        own.map(|own| &own.test)
+        let conditions = self.0.iter();
+        let conditions = conditions.filter(move |condition| condition.column == *column);
+        conditions.map(|condition| &condition.test)
     }
 
     /// Refuses conditions that records of these columns cannot meet: an unknown column, or a value of another kind.
@@ -306,7 +307,7 @@ impl Condition {
     fn place(&self, format: &Spec, columns: &[Column]) -> Result<usize> {
         let Self { column, test } = self;
         let mut places = columns.iter().enumerate();
-        let Some((place, own)) = places.find(|(_, own)| own.name == *column) else {
+        let Some((place, found)) = places.find(|(_, found)| found.name == *column) else {
             let names: Vec<_> = columns.iter().map(|column| column.name).collect();
             return Err(Error::Usage(format!(
                 "cannot filter {} records by {column}: they have no such column, only {}",
@@ -314,16 +315,16 @@ impl Condition {
                 names.join(", ")
             )));
         };
-        if matches!(own.kind, ColumnKind::List(_) | ColumnKind::Struct(_)) {
+        if matches!(found.kind, ColumnKind::List(_) | ColumnKind::Struct(_)) {
             return Err(Error::Usage(format!(
                 "cannot filter by {column}: a {} has no order. Filter by another column",
-                own.kind.as_str()
+                found.kind.as_str()
             )));
         }
-        if let Some(value) = test.values().iter().find(|value| !value.is_of(own.kind)) {
+        if let Some(value) = test.values().iter().find(|value| !value.is_of(found.kind)) {
             return Err(Error::Usage(format!(
                 "cannot filter by {column}: expected a value of the kind {}, found {value}",
-                own.kind.as_str()
+                found.kind.as_str()
             )));
         }
         Ok(place)
@@ -442,7 +443,7 @@ impl Types {
     pub(crate) fn contain(&self, type_: &[u8]) -> bool {
         let is_among = |types: &[Vec<u8>]| {
             types
-                .binary_search_by(|own| own.as_slice().cmp(type_))
+                .binary_search_by(|listed| listed.as_slice().cmp(type_))
                 .is_ok()
         };
         self.0.as_deref().is_none_or(is_among)
@@ -471,9 +472,9 @@ fn is_like(mut value: &[u8], mut pattern: &[u8], is_text: bool) -> bool {
                 again = Some((value, rest));
                 Some((value, rest))
             }
-            Some((Token::One, rest)) => value.get(one(value)..).map(|own| (own, rest)),
+            Some((Token::One, rest)) => value.get(one(value)..).map(|after| (after, rest)),
             Some((Token::Byte(byte), rest)) => match value {
-                [own, after @ ..] if *own == byte => Some((after, rest)),
+                [first, after @ ..] if *first == byte => Some((after, rest)),
                 _ => None,
             },
             None if value.is_empty() => return true,
@@ -481,13 +482,13 @@ fn is_like(mut value: &[u8], mut pattern: &[u8], is_text: bool) -> bool {
         };
         (value, pattern) = match (left, again) {
             (Some(left), _) => left,
-            (None, Some((own @ [_, ..], rest))) => {
+            (None, Some((untaken @ [_, ..], rest))) => {
                 // `%` takes no part of a character that `_` would take the rest of.
                 let taken = match token(rest) {
-                    Some((Token::One, _)) => one(own),
+                    Some((Token::One, _)) => one(untaken),
                     _ => 1,
                 };
-                let after = own.get(taken..).unwrap_or_default();
+                let after = untaken.get(taken..).unwrap_or_default();
                 again = Some((after, rest));
                 (after, rest)
             }

@@ -129,8 +129,8 @@ impl Spec {
 
     /// What can be done with a file that exists already: the names of [`IfExists`](crate::engine::IfExists).
     pub(crate) fn if_exists(&self) -> &'static [&'static str] {
-        let mut own = self.create_options.iter();
-        match own
+        let mut options = self.create_options.iter();
+        match options
             .find(|option| option.name == "if_exists")
             .map(|option| option.kind)
         {
@@ -151,8 +151,8 @@ impl Spec {
     pub(crate) fn identifying_places(&self, dialect: Dialect) -> Vec<usize> {
         let columns = self.columns(dialect);
         let place = |name: &&str| {
-            let own = columns.iter().position(|own| own.name == *name);
-            own.or((*name == POSITION.name).then_some(columns.len()))
+            let listed = columns.iter().position(|column| column.name == *name);
+            listed.or((*name == POSITION.name).then_some(columns.len()))
         };
         self.identifier.iter().filter_map(place).collect()
     }

@@ -214,7 +214,7 @@ pub(crate) struct Settings(Vec<(Cow<'static, str>, Setting)>);
 
 impl Settings {
     pub(crate) fn set(&mut self, name: Cow<'static, str>, value: Setting) {
-        self.0.retain(|(own, _)| *own != name);
+        self.0.retain(|(known, _)| *known != name);
         self.0.push((name, value));
     }
 
@@ -238,8 +238,8 @@ impl Settings {
     }
 
     fn get(&self, option: &FormatOption) -> Option<Setting> {
-        let own = self.0.iter().find(|(name, _)| *name == option.name);
-        own.map(|(_, value)| *value)
+        let found = self.0.iter().find(|(name, _)| *name == option.name);
+        found.map(|(_, value)| *value)
     }
 
     /// The value of a flag.
@@ -343,7 +343,7 @@ mod tests {
         for declared in [reading.collect::<Vec<_>>(), writing.collect()] {
             let all = declared.concat();
             for option in &all {
-                let same = all.iter().filter(|own| own.name == option.name);
+                let same = all.iter().filter(|other| other.name == option.name);
                 for other in same.filter(|_| option.name != "if_exists") {
                     assert_eq!(other.kind, option.kind, "{}", option.name);
                 }
