@@ -39,7 +39,7 @@ pub enum How {
 }
 
 #[derive(Default)]
-struct State {
+struct Injection {
     fault: Option<Fault>,
     /// The kind of the operation that failed.
     hit: Option<Operation>,
@@ -48,23 +48,23 @@ struct State {
 }
 
 thread_local! {
-    static STATE: RefCell<Option<State>> = const { RefCell::new(None) };
+    static INJECTION: RefCell<Option<Injection>> = const { RefCell::new(None) };
 }
 
 /// Runs `work` with a fault in the file operations of this thread. Also returns all its operations.
 pub fn inject<T>(fault: Option<Fault>, work: impl FnOnce() -> T) -> (T, Vec<Operation>) {
-    STATE.set(Some(State {
+    INJECTION.set(Some(Injection {
         fault,
-        ..State::default()
+        ..Injection::default()
     }));
     let done = work();
-    let state = STATE.take().unwrap_or_default();
-    (done, state.operations)
+    let injection = INJECTION.take().unwrap_or_default();
+    (done, injection.operations)
 }
 
 /// Continues an operation with the number of bytes to transfer.
 pub(crate) fn reach(operation: Operation, bytes: usize) -> io::Result<usize> {
-    let how = STATE.with_borrow_mut(|state| state.as_mut()?.reach(operation));
+    let how = INJECTION.with_borrow_mut(|injection| injection.as_mut()?.reach(operation));
     match how {
         None => Ok(bytes),
         Some(How::Short) => Ok(bytes.min(1)),
@@ -72,7 +72,7 @@ pub(crate) fn reach(operation: Operation, bytes: usize) -> io::Result<usize> {
     }
 }
 
-impl State {
+impl Injection {
     fn reach(&mut self, operation: Operation) -> Option<How> {
         let number = self.operations.len();
         self.operations.push(operation);

@@ -38,7 +38,7 @@ fn or_plainly(synced: io::Result<()>, plainly: impl FnOnce() -> io::Result<()>) 
     use rustix::io::Errno;
     let unknown = [Errno::NOTSUP, Errno::OPNOTSUPP, Errno::INVAL, Errno::NOTTY];
     match synced {
-        Err(error) if Errno::from_io_error(&error).is_some_and(|own| unknown.contains(&own)) => {
+        Err(error) if Errno::from_io_error(&error).is_some_and(|code| unknown.contains(&code)) => {
             plainly()
         }
         synced => synced,
@@ -71,8 +71,8 @@ fn refuse_irregular(kind: fs::FileType) -> io::Result<()> {
         return Ok(());
     }
     let found = match kind {
-        own if own.is_symlink() => "a symbolic link, which is not followed",
-        own if own.is_dir() => "a folder",
+        kind if kind.is_symlink() => "a symbolic link, which is not followed",
+        kind if kind.is_dir() => "a folder",
         _ => "a pipe, socket or device",
     };
     Err(io::Error::new(
@@ -108,8 +108,8 @@ const OWNER: u32 = 0o600;
 #[cfg(unix)]
 fn share_like(file: &File, like: &fs::Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
-    let own = file.metadata()?;
-    let (user, group) = (own.uid() != like.uid(), own.gid() != like.gid());
+    let metadata = file.metadata()?;
+    let (user, group) = (metadata.uid() != like.uid(), metadata.gid() != like.gid());
     // Only root may give a file away, and others only to their groups.
     let is_given = fchown(file, user.then(|| like.uid()), group.then(|| like.gid())).is_ok()
         || !group
@@ -131,9 +131,9 @@ fn share_like(file: &File, like: &fs::Metadata) -> io::Result<()> {
 #[cfg(unix)]
 fn set_mode_like(file: &File, like: &fs::Metadata) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
-    let of = |own: &fs::Metadata| (own.uid(), own.gid());
-    let own = file.metadata()?;
-    if of(&own) == of(like) && own.mode() != like.mode() {
+    let of = |metadata: &fs::Metadata| (metadata.uid(), metadata.gid());
+    let metadata = file.metadata()?;
+    if of(&metadata) == of(like) && metadata.mode() != like.mode() {
         return file.set_permissions(like.permissions());
     }
     Ok(())
@@ -356,8 +356,8 @@ impl DiskFile for File {
 
 fn stat_of(metadata: &fs::Metadata) -> Stat {
     let kind = match metadata.file_type() {
-        own if own.is_file() => Kind::File,
-        own if own.is_dir() => Kind::Folder,
+        kind if kind.is_file() => Kind::File,
+        kind if kind.is_dir() => Kind::Folder,
         _ => Kind::Other,
     };
     Stat {

@@ -31,11 +31,11 @@ pub(crate) struct Appender {
     is_named: bool,
     /// Where the end of the file was put.
     quarantined: Option<PathBuf>,
-    state: State,
+    stage: Stage,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum State {
+enum Stage {
     Open,
     /// A sync failed, so that the disk's state is unknown.
     Unsynced,
@@ -83,7 +83,7 @@ impl Appender {
             is_new,
             is_named: false,
             quarantined: None,
-            state: State::Open,
+            stage: Stage::Open,
         })
     }
 
@@ -233,7 +233,7 @@ impl Appender {
     /// # Errors
     /// [`Error::Io`]. Unwritten bytes stay buffered, and flushing again writes them to their place.
     pub(crate) fn flush(&mut self) -> Result<()> {
-        if self.state == State::Unsynced {
+        if self.stage == Stage::Unsynced {
             return Err(self.refusal());
         }
         let (bytes, at) = (self.buffer.len(), self.buffer.start());
@@ -250,7 +250,7 @@ impl Appender {
     /// # Errors
     /// As [`flush`](Self::flush): it is open then, and can be closed again, except after a failed sync.
     pub(crate) fn close(&mut self) -> Result<()> {
-        if self.state == State::Unsynced {
+        if self.stage == Stage::Unsynced {
             return self.abandon();
         }
         self.flush()?;
@@ -270,8 +270,8 @@ impl Appender {
 
     fn end(&mut self) {
         self.buffer.go_to(self.buffer.end());
-        if self.state == State::Open {
-            self.state = State::Closed;
+        if self.stage == Stage::Open {
+            self.stage = Stage::Closed;
         }
         self.file.unlock();
     }
@@ -291,7 +291,7 @@ impl Appender {
         });
         self.is_named = synced.is_ok();
         if synced.is_err() {
-            self.state = State::Unsynced;
+            self.stage = Stage::Unsynced;
         }
         synced.map_err(|error| {
             let action =
@@ -320,7 +320,7 @@ impl Appender {
     /// [`Error::Usage`]; [`Error::Io`].
     #[inline]
     pub(crate) fn check_open(&self) -> Result<()> {
-        if self.state != State::Open {
+        if self.stage != Stage::Open {
             return Err(self.refusal());
         }
         Ok(())
@@ -328,7 +328,7 @@ impl Appender {
 
     #[cold]
     fn refusal(&self) -> Error {
-        if self.state == State::Closed {
+        if self.stage == Stage::Closed {
             return Error::Usage(format!(
                 "{}: the writer is closed: open the file again to append to it",
                 text::path(&self.path)
@@ -364,7 +364,7 @@ pub(crate) fn quarantine_suffix(offset: u64, number: u64) -> String {
 
 /// Whether this part of a name is what [`quarantine_suffix`] has before the extension.
 pub(crate) fn is_quarantine_offset(part: &str) -> bool {
-    let is_number = |own: &str| !own.is_empty() && own.bytes().all(|own| own.is_ascii_digit());
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     part.splitn(2, '-').all(is_number)
 }
 
@@ -469,9 +469,9 @@ impl WriteBuffer {
         let place = at
             .checked_sub(self.at)
             .and_then(|place| usize::try_from(place).ok());
-        let own = place.and_then(|place| self.bytes.get_mut(self.padding + place..));
-        match own.and_then(<[u8]>::first_chunk_mut) {
-            Some(own) => *own = bytes,
+        let pending = place.and_then(|place| self.bytes.get_mut(self.padding + place..));
+        match pending.and_then(<[u8]>::first_chunk_mut) {
+            Some(pending) => *pending = bytes,
             None => file.write_all_at(&bytes, at)?,
         }
         Ok(())
@@ -489,10 +489,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         let open = |append| Appender::open(&DiskRef::default(), &path, append);
-        let own = open(false).unwrap();
-        let fork = own.handle();
+        let writer = open(false).unwrap();
+        let fork = writer.handle();
         assert!(open(true).is_err());
-        drop(own);
+        drop(writer);
         open(true).unwrap();
         drop(fork);
     }

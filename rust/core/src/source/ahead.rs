@@ -68,13 +68,13 @@ pub struct ReadAhead {
 struct Shared {
     source: Arc<dyn Source>,
     sizes: PieceSizes,
-    state: Mutex<State>,
+    state: Mutex<Cache>,
     /// Notified when a pending piece has arrived or failed.
     arrived: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct Cache {
     sizes: PieceSizes,
     /// By their offsets. They do not overlap.
     pieces: BTreeMap<u64, Piece>,
@@ -131,9 +131,9 @@ impl ReadAhead {
     #[doc(hidden)]
     #[must_use]
     pub fn with_sizes(source: Arc<dyn Source>, sizes: PieceSizes) -> Self {
-        let state = State {
+        let state = Cache {
             sizes,
-            ..State::default()
+            ..Cache::default()
         };
         Self {
             shared: Arc::new(Shared {
@@ -206,7 +206,7 @@ fn copy(from: &[u8], to: &mut [u8]) -> usize {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Cache> {
         self.state.lock().unpoisoned()
     }
 
@@ -352,7 +352,7 @@ impl Drop for Claim<'_> {
     }
 }
 
-impl State {
+impl Cache {
     /// Where the range from `at` to `end`, whose beginning is not in memory, meets a piece or ends.
     fn until(&self, at: u64, end: u64) -> u64 {
         let next = self.pieces.range(at..).next();

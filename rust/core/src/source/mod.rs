@@ -218,14 +218,14 @@ pub(crate) fn check_within(source: &dyn Source, offset: u64, len: usize) -> Resu
 /// The file beside a file, as [`Source::beside`].
 fn file_beside(
     disk: &DiskRef,
-    own: Option<&Path>,
+    file: Option<&Path>,
     extension: &str,
 ) -> Result<Option<Arc<dyn Source>>> {
-    let Some(own) = own else {
+    let Some(file) = file else {
         return Ok(None);
     };
-    let path = own.with_extension(extension);
-    if path == own {
+    let path = file.with_extension(extension);
+    if path == file {
         return Ok(None);
     }
     match disk.stat(&path, true) {

@@ -18,11 +18,11 @@ const PIECE_BYTES: u64 = 256 << 10;
 /// verified.
 pub(crate) struct Unchanged<S> {
     source: S,
-    state: Mutex<State>,
+    state: Mutex<Seen>,
 }
 
 #[derive(Default)]
-struct State {
+struct Seen {
     /// By the offset of the piece: up to its last byte that is not zero.
     hashes: HashMap<u64, (usize, u64)>,
     /// The last piece, and its offset.
@@ -33,7 +33,7 @@ impl<S: Source> Unchanged<S> {
     pub(crate) fn new(source: S) -> Self {
         Self {
             source,
-            state: Mutex::new(State::default()),
+            state: Mutex::new(Seen::default()),
         }
     }
 

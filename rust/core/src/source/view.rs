@@ -114,13 +114,13 @@ impl Source for View {
             }
             let from = at - start;
             let bytes = saturating_usize(piece.len() - from).min(rest.len());
-            let (own, behind) = rest.split_at_mut(bytes);
+            let (part, behind) = rest.split_at_mut(bytes);
             match piece {
-                Piece::Own(range) => self.source.read_exact_at(range.start + from, own)?,
-                Piece::Filled(_, Fill::Zeros(_)) => own.fill(0),
-                Piece::Filled(_, Fill::Byte(byte)) => own.fill(*byte),
+                Piece::Own(range) => self.source.read_exact_at(range.start + from, part)?,
+                Piece::Filled(_, Fill::Zeros(_)) => part.fill(0),
+                Piece::Filled(_, Fill::Byte(byte)) => part.fill(*byte),
                 Piece::Filled(_, Fill::From(at, _)) => {
-                    self.source.read_exact_at(at + from, own)?;
+                    self.source.read_exact_at(at + from, part)?;
                 }
             }
             at += bytes as u64;
