@@ -17,7 +17,7 @@ from segments import DAY, flip, uuid6, write_segment
 
 import seglake
 from seglake.cli.advice import advise, as_json, example, in_turn, new_name, shell_word
-from seglake.cli.vocabulary import REASONS
+from seglake.cli.vocabulary import REASONS, WRONG_KEY
 
 NAMES = [
     "a b.active",
@@ -295,3 +295,26 @@ def test_what_happened_to_a_long_file_is_seen_in_all_of_it(name: str, tmp_path: 
         path.write_bytes(bytes(16 << 20) + content[16 << 20 :])
         report = seglake.verify(path)
         assert [own.reason for own in report.diagnoses] == ["zeroed_sector"] and report.records
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["verify"],
+        ["info"],
+        ["cat"],
+        ["cat", "--on-damage", "skip"],
+        ["export", "{file}", "all.csv", "--on-damage", "skip"],
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_key_has_the_same_words_everywhere(
+    arguments: list[str], vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = str(vectors / "active" / "wrong_key.bin")
+    words = [word.replace("{file}", file) for word in arguments]
+    done = here(*words, *(() if file in words else (file,)))
+    said = " ".join((done.out + done.err).replace(" (likely)", "").split())
+    assert (done.status, WRONG_KEY in said) == (2, True), said
+    assert said.count("probably the wrong key") == 1

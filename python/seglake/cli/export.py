@@ -16,6 +16,7 @@ from .help_groups import Command
 from .inputs import STANDARD_INPUT
 from .render import count, exact_size, json_text, printable, size
 from .terminal import byte_progress
+from .vocabulary import WRONG_KEY
 
 _STANDARD_OUTPUT = "-"
 
@@ -169,7 +170,7 @@ def command(
         what = "met" if given["on_damage"] == "repair" else "skipped"
         say(f"{what} {ranges}, {size(exported.damaged_bytes)} in all{where}")
     for path in exported.wrong_key:
-        say(f"{printable(path)}: skipped: nothing is verified, but the structure is sound: probably the wrong key")
+        say(f"{printable(path)}: skipped: {WRONG_KEY}")
     return Status.TROUBLE if exported.wrong_key else status
 
 

@@ -185,14 +185,14 @@ def describe(error: BaseException, *, label: str | None = None) -> str:
 def _damage(error: DamageError, label: str | None) -> str:
     from seglake import WrongKeyError
 
-    from .vocabulary import KEY_NEXT, meaning
+    from .vocabulary import KEY_NEXT, WRONG_KEY, meaning
 
     wrong_key = isinstance(error, WrongKeyError)
     where = printable(label or error.path or "the input")
     next = KEY_NEXT if wrong_key else f"`seglake verify` lists every damaged range; {damage_next.get()}"
     if error.next is not None and "seglake repair" in error.next:
         next = error.next  # it differs from what a parity sidecar covers
-    headline = "nothing checks, but the structure is sound: probably the wrong key" if wrong_key else "damaged"
+    headline = WRONG_KEY if wrong_key else "damaged"
     return "\n".join(
         [
             f"{where}: {headline}",

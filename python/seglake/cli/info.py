@@ -21,7 +21,7 @@ from .inputs import Input, each, log_facts
 from .render import count, exact_size, json_text, plain, printable, size
 from .report import index_facts, index_in_words, index_of, index_rebuilding, reads_with
 from .terminal import Advance, byte_progress
-from .vocabulary import KEY_NEXT, meaning
+from .vocabulary import KEY_NEXT, REASONS, WRONG_KEY, meaning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -278,7 +278,7 @@ def paragraph(label: str, facts: dict[str, Any], how: dict[str, Any]) -> str:
     if columns is not None:
         line("columns", ", ".join(f"{column['name']} {_short(column['type'])}" for column in columns))
     if facts["wrong_key"]:
-        line("first record", f"nothing checks, but the structure is sound: probably the wrong key: {KEY_NEXT}")
+        line("first record", f"{WRONG_KEY}; {KEY_NEXT}")
     elif facts["damage"] is not None:
         cause = facts["damage"]["cause"]
         line("first record", f"damaged at offset {facts['damage']['byte_offset']:,}: {cause} ({meaning(cause)})")
@@ -320,7 +320,7 @@ def one_line(label: str, facts: dict[str, Any]) -> str:
         parts.append(f"sidecar {sidecar['profile']}" + (" of less" if sidecar["state"] == "grown" else ""))
     is_damaged = facts["damage"] is not None or (report is not None and not report["ok"])
     if facts["wrong_key"] or (report is not None and report["wrong_key"]):
-        parts.append("probably the wrong key")
+        parts.append(REASONS["wrong_key"].title)
     elif is_damaged or (sidecar is not None and sidecar["state"] in _DAMAGED):
         parts.append("damaged")
     return f"{printable(label)}  {', '.join(parts)}"

@@ -14,7 +14,7 @@ from seglake._values import is_uri
 
 from .advice import Advice, Block, advise, blocks, filled, in_turn, kept, misread, new_name, outcome, shell_word
 from .render import count, exact_size, printable, size
-from .vocabulary import KEY_NEXT, REASONS, meaning
+from .vocabulary import KEY_NEXT, REASONS, WRONG_KEY, meaning
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -175,7 +175,7 @@ def skipped(report: Report, label: str) -> str:
     """What was skipped of a file, and what was kept though something of it is missing."""
     where = printable(label)
     if report.wrong_key:
-        return f"{where}: nothing checks, but the structure is sound: probably the wrong key\n  next      {KEY_NEXT}"
+        return f"{where}: {WRONG_KEY}\n  next      {KEY_NEXT}"
     damaged = [total for total in report.totals if total.cause is not None]
     left_out = [total for total in damaged if total.kind not in ("record", "repaired")]
     said: list[str] = []
@@ -279,7 +279,7 @@ def left_by_format(repaired: Repaired) -> tuple[str, str] | None:
     if report is None or report.ok:
         return None
     if report.wrong_key:
-        return "unverified", f"no checksum matches, probably the wrong key: {KEY_NEXT}"
+        return "unverified", f"{WRONG_KEY}; {KEY_NEXT}"
     volume = sum(total.nbytes for total in report.totals if total.cause is not None)
     return (
         "damaged",

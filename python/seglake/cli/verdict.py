@@ -17,6 +17,7 @@ from .picture import bar, cells, legend
 from .render import count, exact_size, printable, size, table
 from .report import bytes_of, damage_in_short, explained, index_in_words, joined, misnamed, parity_in_words, verdict_of
 from .terminal import console, is_unicode
+from .vocabulary import REASONS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -96,7 +97,7 @@ def one_line(
     structure += f", {size(pending)} that the writer has not finished" if pending else ""
     what = f"{count(report.records, 'record')}, {size(report.nbytes)}{structure}"
     if report.wrong_key:
-        line = f"wrong key?  {printable(label)}  {size(report.nbytes)}: nothing checks, but the structure is sound"
+        line = f"wrong key?  {printable(label)}  {size(report.nbytes)}: {REASONS['wrong_key'].happened}"
     elif misread(report) is not None:
         line = (
             f"not read  {printable(label)}  {size(report.nbytes)}: {verdict_of(report)}; {titled(report.diagnoses[0])}"

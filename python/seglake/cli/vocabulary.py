@@ -661,6 +661,7 @@ REASONS: Final[dict[str, Reason]] = {
     ),
 }
 """Of damage, as diagnoses name them; the last eight of logs and of the index of a chunked log."""
+WRONG_KEY: Final = f"{REASONS['wrong_key'].title}: {REASONS['wrong_key'].happened}"
 
 
 def meaning(cause: str) -> str:
