@@ -318,3 +318,15 @@ def test_a_wrong_key_has_the_same_words_everywhere(
     said = " ".join((done.out + done.err).replace(" (likely)", "").split())
     assert (done.status, WRONG_KEY in said) == (2, True), said
     assert said.count("probably the wrong key") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments", [["verify", "zeros.sealed"], ["recover", "zeros.sealed", "new.sealed"], ["explain", "only_zeros"]]
+)
+def test_the_command_is_first_then_what_not_to_do_then_advice(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("zeros.sealed").write_bytes(bytes(4096))
+    done = here(*arguments)
+    assert re.findall(r"^  (next|do not|advice) ", done.out + done.err, re.MULTILINE) == ["next", "do not", "advice"]

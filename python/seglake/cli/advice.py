@@ -47,7 +47,7 @@ class Advice(NamedTuple):
         until: until what something cannot be read, and what that is; None where nothing has to be given.
         lost: what is not in the file any more.
         kept: what of the file can be read; None where that is nothing, or is not known.
-        advice: what to do, before the command.
+        advice: what to do as well, or instead of the command.
         command: a command to paste that undoes it, saves the rest, or looks. It changes no file.
         do_not: what would make it worse, after "do not".
         evidence: what speaks for it.
@@ -204,8 +204,8 @@ def example(name: str) -> Advice:
 
 
 def in_lines(headline: str, said: Advice | Reason, command: str | None) -> str:
-    """What happened, in a line, and what to do and not to do below it."""
-    lines = [("advice", said.advice), ("next", command), ("do not", said.do_not)]
+    """What happened, in a line, and below it the command, what not to do, and what else to do."""
+    lines = [("next", command), ("do not", said.do_not), ("advice", said.advice)]
     return "\n".join([headline, *(f"  {name:<9} {text}" for name, text in lines if text)])
 
 

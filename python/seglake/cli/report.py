@@ -128,16 +128,15 @@ def _others(diagnoses: list[Diagnosis]) -> Text:
 
 
 def _block(report: Report, block: Block, said: Advice, label: str, width: int) -> Text:
-    """A cause: what happened, the command, what not to do, and what shows it. Only the first has a label."""
+    """A cause: what happened, the command, what not to do, advice, and what shows it. Only the first has a label."""
     from rich.text import Text
 
     verdict = f"{printable(label)}: {verdict_of(report)}: " if label else "also: "
     told = outcome(said if label else said._replace(kept=None))
     text = Text(_wrapped(f"{verdict}{said.headline}. {told}", width), "bold")
-    if said.advice:
-        text.append("\n" + labelled("advice", said.advice, width))
     lines = [
         ("do not", said.do_not),
+        ("advice", said.advice),
         ("shown by", said.evidence),
         ("against", said.against),
         ("decide", said.question),

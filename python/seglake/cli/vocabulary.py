@@ -241,7 +241,7 @@ class Reason(NamedTuple):
         lost: what is not in the file any more; None: the records between the sound ones around it.
         back: what comes back with the command; None: the records that are verified then.
         until: until what something cannot be read, and what that is.
-        advice: what to do, before the command that comes after "or" where that does not undo it.
+        advice: what to do as well; the command is named in it after "or" where that does not undo it.
         then: what to do as well, in any case.
         commands: what to do, as a command to paste. It changes no file.
         do_not: what would make it worse, after "do not".

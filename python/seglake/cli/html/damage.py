@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from seglake import Span
     from seglake.types import Repair
 
-__all__ = ["advised", "candidate", "entry", "next_step", "script_data", "summary"]
+__all__ = ["advised", "candidate", "entry", "script_data", "steps", "summary"]
 
 _LEAST_HASHED_BYTES: Final = 32
 _MOST_NAMED: Final = 5
@@ -40,7 +40,7 @@ def summary(own: Damage) -> str:
 
 
 def advised(advice: Advice) -> Html:
-    """What happened, what is lost and what is not, one command, and what not to do: in this order."""
+    """What happened, what is lost and what is not, one command, what not to do, and advice: in this order."""
     return join(
         element("p", advice.headline, class_="headline"),
         facts(
@@ -51,15 +51,17 @@ def advised(advice: Advice) -> Html:
                 ("not lost", advice.kept),
             ]
         ),
-        next_step(advice.advice, advice.command),
-        element("p", element("strong", "Do not"), " ", advice.do_not, class_="do-not") if advice.do_not else None,
+        steps(advice),
     )
 
 
-def next_step(advice: str | None, then: str | None) -> Html:
-    """What to do, and the same as a command."""
-    said = element("p", element("strong", "Next"), " ", advice) if advice else None
-    return join(said, command(then) if then else None)
+def steps(advice: Advice) -> Html:
+    """One command, what not to do, and what else to do."""
+    return join(
+        command(advice.command) if advice.command else None,
+        element("p", element("strong", "Do not"), " ", advice.do_not, class_="do-not") if advice.do_not else None,
+        element("p", element("strong", "Advice"), " ", advice.advice) if advice.advice else None,
+    )
 
 
 def candidate(advice: Advice) -> Html:

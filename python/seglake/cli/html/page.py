@@ -20,7 +20,7 @@ from ..advice import Advice, advise, in_turn, kept, misread
 from ..render import count, exact_size, size
 from ..report import damage_in_short, verdict_of
 from ..vocabulary import TERMS, meaning
-from .damage import advised, candidate, entry, next_step, script_data, summary
+from .damage import advised, candidate, entry, script_data, steps, summary
 from .gather import MOST_SHOWN_BYTES, Budget, Damage, Seen
 from .markup import Html, data, element, join, script_json
 from .minimap import Map, figure, patterns
@@ -355,7 +355,7 @@ def _next(page: Page) -> Html | None:
         first = _first(seen, page.command)
         if first is not None and first.command is not None:
             link = element("a", data(seen.label), href=f"#f{place}")
-            return join(element("p", "The first that is not sound: ", link), next_step(first.advice, first.command))
+            return join(element("p", "The first that is not sound: ", link), steps(first))
     return None
 
 
