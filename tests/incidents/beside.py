@@ -103,7 +103,7 @@ def indexes() -> Iterator[Case]:
         how="the log is its backup of an hour before",
         sample=whole,
         data=whole.data,
-        reasons=("truncated", "stale_index"),
+        reasons="short_log",
         steps=KEPT,
         beside={"events.index": newer.index},
     )

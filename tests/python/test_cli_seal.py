@@ -9,6 +9,7 @@ from cli_samples import RECORDS, damage, sample
 
 import seglake as library
 from seglake.cli.render import exact_size
+from seglake.cli.vocabulary import REASONS
 
 
 def test_a_sealed_file_has_the_messages_of_the_active_one(tmp_path: Path) -> None:
@@ -145,7 +146,8 @@ def test_a_damaged_index_is_no_damage_of_the_log_but_is_said(tmp_path: Path) -> 
     for arguments in ([path], ["--quiet", path], [path, path]):
         done = here("verify", *arguments)
         assert done.status == 0
-        assert command in [line.strip() for line in done.out.splitlines()]
+        assert f"next      {command}" in [line.strip() for line in done.out.splitlines()]
+        assert REASONS["stale_index"].happened in " ".join(done.out.split())
         assert "checksum_mismatch" in done.out
     [report] = here("verify", "--json", path).json_lines()
     assert (report["ok"], report["index"]["ok"], report["index"]["path"]) == (True, False, str(index))
@@ -190,8 +192,14 @@ def test_an_index_that_knows_more_than_the_log_is_kept_and_said(within: bool, tm
         said = " ".join(here(*arguments).out.split())
         assert f"knows more than the log: a chunk at {beyond}" in said
         assert "message offset 16" in said
+        assert within or arguments[0] == "info" or REASONS["short_log"].happened in said
         for wrong in ("whole without it", "seglake index", "zero_torn_tail", "clear the tail"):
             assert wrong not in said
+    # Nor does a page advise to replace it, nor is it called stale.
+    page = tmp_path / "page.html"
+    [report] = here("verify", "--json", "--html", page, path).json_lines()
+    assert report["reason"] == (None if within else "short_log")
+    assert "seglake index" not in page.read_text()
     for arguments in ([], ["--overwrite"]):
         done = here("index", *arguments, path)
         assert (done.status, done.out) == (2, "")

@@ -233,8 +233,8 @@ def test_a_command_to_be_copied_is_one_command(tmp_path: Path) -> None:
         index = path.with_suffix(".index")
         index.write_bytes(b"x" * 20)
         out = here("verify", path).out
-        [line] = [line for line in out.splitlines() if line.startswith("  seglake index")]
-        words = shlex.split(line)
+        [line] = [line for line in out.splitlines() if line.startswith("  next      seglake index")]
+        words = shlex.split(line)[1:]
         assert (words[:3], len(words)) == (["seglake", "index", "--overwrite"], 4)
         if str(path).isprintable():
             assert words[3] == str(path)

@@ -12,7 +12,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from seglake._values import is_uri
 
-from .advice import Advice, Block, advise, blocks, filled, in_turn, kept, misread, new_name, outcome, shell_word
+from .advice import (
+    Advice,
+    Block,
+    advise,
+    blocks,
+    filled,
+    in_turn,
+    kept,
+    misread,
+    new_name,
+    outcome,
+    path_facts,
+    shell_word,
+)
+from .advice import beside as beside_in_words
 from .render import count, exact_size, printable, size
 from .vocabulary import KEY_NEXT, REASONS, WRONG_KEY, meaning
 
@@ -309,6 +323,8 @@ def beside(report: Report, index: dict[str, Any] | None) -> str | None:
     """The reason for what is suspicious about a file without damage, or about its index; None where nothing is."""
     if not report.ok:
         return None
+    if index is not None and index["beyond"] is not None:
+        return "short_log"
     if not report.nbytes:
         return "empty"
     if not report.records and all(total.kind == "unused" for total in report.totals):
@@ -318,6 +334,25 @@ def beside(report: Report, index: dict[str, Any] | None) -> str | None:
     if index is None:
         return "lost_index"
     return "stale_index" if not index["ok"] or (report.records and not index["items"]) else None
+
+
+def about_index(report: Report, index: dict[str, Any] | None, log: str | None, named: str | None) -> Advice | None:
+    """What is wrong with the index of a log without damage, and what to do; None where nothing is.
+
+    Nothing can be done about the index of a pipe.
+
+    Args:
+        report: what was found in the log.
+        index: what there is to say of its index; None if it has none.
+        log: the log's path or URI, None for a pipe.
+        named: the index that was named for it, if one was; else it is the one beside the log.
+    """
+    reason = beside(report, index)
+    if log is None or reason not in ("short_log", "stale_index", "lost_index"):
+        return None
+    said = beside_in_words(reason, path_facts(log))
+    rebuilding = index_rebuilding(index, log, named, log_ok=report.records > 0)
+    return said if rebuilding is None else said._replace(command=rebuilding)
 
 
 def index_facts(index: Index) -> dict[str, Any]:
@@ -336,24 +371,18 @@ def index_in_words(index: dict[str, Any], *, log_ok: bool | None = None) -> str:
     """The same in words. `log_ok` is whether the log is sound, None where that is not known."""
     what = f"{count(index['items'], 'item')}, {exact_size(index['nbytes'])}"
     if log_ok and index["ok"] and not index["items"]:
-        return "empty: looking up reads all of the log"
+        return "empty"
     if index["ok"]:
         return "sound" if log_ok is False else f"sound: {what}"
     if index["beyond"] is not None:
         offset, position = index["beyond"]["offset"], index["beyond"]["position"]
-        cut_off = ". The log was cut off, or the index is another log's: copy the log again from its source"
-        return (
-            f"knows more than the log: a chunk at {position:,}, message offset {offset:,}"
-            f"{'' if log_ok is False else cut_off}. Do not replace it"
-        )
+        return f"knows more than the log: a chunk at {position:,}, message offset {offset:,}. Do not replace it"
     if log_ok is False:
         return "damaged or stale: do not replace it"
     causes = dict.fromkeys(span["cause"] for span in index["damage"])
     reasons = "; ".join(f"{cause}: {meaning(cause)}" for cause in causes)
-    more = (
-        "The log is whole without it, only looking up takes longer" if log_ok else "`seglake verify` tells what to do"
-    )
-    return f"damaged or stale ({reasons}); {what}. {more}"
+    more = "" if log_ok else ". `seglake verify` tells what to do"
+    return f"damaged or stale ({reasons}); {what}{more}"
 
 
 def index_rebuilding(

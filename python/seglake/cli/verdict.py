@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 from seglake._values import instant_us
 from seglake.parity import ParityReport
 
-from .advice import misread, titled
+from .advice import Advice, in_full, misread, titled
 from .failure import Status, report_status
 from .picture import bar, cells, legend
 from .render import count, exact_size, printable, size, table
@@ -82,9 +82,9 @@ class Tally:
 
 
 def one_line(
-    report: Report, label: str, index: dict[str, Any] | None, rebuilding: str | None, *, in_log: bool = False
+    report: Report, label: str, index: dict[str, Any] | None, about_index: Advice | None, *, in_log: bool = False
 ) -> str:
-    """A file in one line, in two more what is wrong with its index, and the command that builds it anew.
+    """A file in one line, and in more what is wrong with its index and what to do.
 
     A sound segment of a log has its name and what is special: the log's records are counted below.
     """
@@ -113,7 +113,7 @@ def one_line(
     if index is None or index["ok"]:
         return line
     line = f"{line}\n    index {index_in_words(index, log_ok=report.ok)}"
-    return line if rebuilding is None else f"{line}; to rebuild it:\n    {rebuilding}"
+    return line if about_index is None else f"{line}\n{textwrap.indent(in_full(about_index), '    ')}"
 
 
 class Shown(NamedTuple):
@@ -124,14 +124,14 @@ class Shown(NamedTuple):
         path: the file, for commands; None if it has no name.
         reading: the options that it is read with, for commands.
         index_facts: what there is to say of its index; None if it has none.
-        rebuilding: the command that builds the index anew; None where it is sound, or is not to be replaced.
+        about_index: what is wrong with the index of a file without damage, and what to do; None where nothing is.
     """
 
     label: str
     path: str | None
     reading: Sequence[str]
     index_facts: dict[str, Any] | None
-    rebuilding: str | None
+    about_index: Advice | None
 
 
 def show_in_full(report: Report, file: Shown, stream: TextIO, *, with_picture: bool = True) -> None:
@@ -141,6 +141,10 @@ def show_in_full(report: Report, file: Shown, stream: TextIO, *, with_picture: b
     out = console(stream)
     if report.ok:
         out.print(Text.assemble((printable(file.label), "bold"), ": ", ("sound", "bold green")), soft_wrap=True)
+        if file.about_index is not None:
+            headline, *lines = in_full(file.about_index).splitlines()
+            _print_text(out, f"also: {headline}")
+            out.print("\n".join([*lines, ""]), soft_wrap=True)
     else:
         for block in explained(report, file.label, file.path, file.reading, min(out.width, _TEXT_CELLS)):
             out.print(block, soft_wrap=True)
@@ -165,14 +169,7 @@ def show_in_full(report: Report, file: Shown, stream: TextIO, *, with_picture: b
         _print_text(out, sidecar)
     if file.index_facts is not None:
         out.print()
-        words = index_in_words(file.index_facts, log_ok=report.ok)
-        _print_text(out, f"Index {words}" + ("." if file.rebuilding is None else ". To rebuild it:"))
-    elif file.rebuilding is not None:
-        out.print()
-        _print_text(out, "It has no index: looking up reads all of it. To build one:")
-    if file.rebuilding is not None:
-        # On a line of its own: to be copied.
-        out.print(f"  {file.rebuilding}", soft_wrap=True)
+        _print_text(out, f"Index {index_in_words(file.index_facts, log_ok=report.ok)}.")
 
 
 def _print_text(out: Console, text: str) -> None:

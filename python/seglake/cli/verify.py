@@ -26,7 +26,7 @@ from .html import html, opened_report
 from .inputs import Input, each, log_facts, opened
 from .other import Other, other_json, tell_other
 from .render import json_text
-from .report import beside, index_facts, index_of, index_rebuilding
+from .report import about_index, beside, index_facts, index_of
 from .terminal import Advance, byte_progress
 from .verdict import Shown, Tally, one_line, show_in_full
 
@@ -279,15 +279,14 @@ class _Verifying:
         self.tally.add(report)
         if self.quiet and report_status(report) == Status.SOUND and (index is None or index["ok"]):
             return Status.SOUND
-        rebuilding = None
-        if report.format in self.indexed and self.how["index"] is not False:
-            rebuilding = index_rebuilding(index, path, self.how["index"], log_ok=report.ok and report.records > 0)
+        named = self.how["index"]
+        beside_it = None if named is False else about_index(report, index, path, named)
         if self.as_json:
             click.echo(json_text(json))
         elif in_one_line:
-            click.echo(one_line(report, label, index, rebuilding, in_log=in_log))
+            click.echo(one_line(report, label, index, beside_it, in_log=in_log))
         else:
-            shown = Shown(label, path, options.as_typed(self.how), index, rebuilding)
+            shown = Shown(label, path, options.as_typed(self.how), index, beside_it)
             show_in_full(report, shown, sys.stdout, with_picture=not in_log)
         return report_status(report)
 

@@ -18,7 +18,7 @@ from ..advice import Advice, beside, of_log_error, path_facts, titled
 from ..failure import Trouble, describe
 from ..inputs import STANDARD_INPUT, Input
 from ..render import count, printable, size
-from ..report import index_in_words, misnamed, parity_in_words
+from ..report import about_index, index_in_words, misnamed, parity_in_words
 from .gather import see
 from .page import MARK, Line, Page, states_in_short, verdict, written
 
@@ -129,7 +129,8 @@ class HtmlReport:
                 if explain and not report.ok:
                     report = _verified_anew(file, how)
                 seen = see(file, report, how, page.budget, _remarks(report, json, label), values=page.values)
-                seen.beside = _beside(report, json)
+                about = about_index(report, json.get("index"), json.get("path"), how.get("index"))
+                seen.beside = about or _beside(report, json)
                 page.seen.append(seen)
         reasons = Counter(titled(own) for own in report.diagnoses if own.reason != "consequence")
         said = "; ".join(f"{reason}, {number:,} times" if number > 1 else reason for reason, number in reasons.items())
