@@ -266,6 +266,19 @@ def test_an_empty_file_and_one_of_random_bytes_are_shown(report, tmp_path: Path)
     assert "random" in report(noise)[0].text
 
 
+def test_another_programs_file_is_named_and_what_it_says(report, tmp_path: Path) -> None:
+    page, database = tmp_path / "a.active", tmp_path / "b.chunks"
+    page.write_bytes(b"<!DOCTYPE html>\n<html><head><title>502 Bad Gateway</title></head></html>\n")
+    database.write_bytes(b"SQLite format 3\0" + bytes(range(256)) * 4)
+    tree, text = report(page)
+    assert "the file begins like a file of HTML" in tree.text
+    assert "<dt>says</dt><dd>502 Bad Gateway</dd>" in text
+    assert "502 Bad Gateway" not in report(page, "--no-values")[0].text
+    tree, text = report(database)
+    assert "the file begins like a file of SQLite" in tree.text
+    assert "<dt>says</dt>" not in text
+
+
 def test_what_a_sound_file_lacks_is_said_with_what_to_do(report, tmp_path: Path) -> None:
     path = sample(tmp_path, "chunked")
     path.with_suffix(".index").unlink()

@@ -511,7 +511,9 @@ def _named(own: Diagnosis, format: str) -> dict[str, str]:
         return next((word for word in words if word in known), None)
 
     packer = first(_PACKERS)
+    begins = re.search(r"the file (begins .*)", own.evidence)
     found = {
+        "begins": begins and printable(begins[1]),
         "packer": packer,
         "unpack": _PACKERS.get(packer or ""),
         "other": first([name for name in formats().names if name != format]),

@@ -330,7 +330,11 @@ REASONS: Final[dict[str, Reason]] = {
     ),
     "other_content": Reason(
         "another program's file",
-        ("nothing in the file is of the format {whole}", "another program's bytes are at {start}"),
+        (
+            "the file {begins}, and nothing in it is of the format {whole}",
+            "nothing in the file is of the format {whole}",
+            "another program's bytes are at {start}",
+        ),
         "no record is verified, and the file begins like another program's (Parquet, SQLite, HTML and so on), is text, "
         "or is of another of these formats; or a damaged range begins with text, or like another program's file",
         "a download that was answered with an error page",

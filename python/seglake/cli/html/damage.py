@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ..advice import Advice, shell_word, titled
-from ..render import count, exact_size
+from ..render import count, exact_size, printable
 from ..vocabulary import meaning
 from .content import Alike
 from .fields import Parsed
@@ -27,6 +28,7 @@ __all__ = ["advised", "candidate", "entry", "script_data", "steps", "summary"]
 
 _LEAST_HASHED_BYTES: Final = 32
 _MOST_NAMED: Final = 5
+_MOST_SAID: Final = 80
 
 
 def summary(own: Damage) -> str:
@@ -94,6 +96,7 @@ def entry(
         ),
         *(("also in the file", _alike(link)) for link in own.alike),
         *(("to undo it", text) for text in _undoing(seen, own)),
+        ("says", _says(own) if values else None),
     ]
     parts = [
         facts(known),
@@ -133,6 +136,18 @@ def _ranges(spans: Sequence[Span]) -> str:
 def _boundary(offset: int) -> str | None:
     of = boundary(offset)
     return None if of is None else f"exactly at {of} ({offset:,})"
+
+
+def _says(own: Damage) -> str | None:
+    """The first line of another program's text that is more than markup: `502 Bad Gateway`."""
+    if own.diagnosis is None or own.diagnosis.reason != "other_content":
+        return None
+    at, block = next(((at, block) for at, block in own.windows if at <= own.start < at + len(block)), (0, b""))
+    text = block[own.start - at :].decode("utf-8", "replace")
+    if "\0" in text:
+        return None
+    lines = (line.strip() for line in re.sub(r"<[^>]*>", "\n", text).split("\n"))
+    return next((printable(line[:_MOST_SAID]) for line in lines if line.isprintable() and line), None)
 
 
 def _alike(link: Alike) -> str:
