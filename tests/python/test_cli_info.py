@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -191,3 +192,27 @@ def test_what_is_no_segment_in_spite_of_its_name(tmp_path: Path) -> None:
         assert (facts["format"], facts["confidence"], facts["columns"]) == (None, "unknown", None)
         assert facts["reason"].startswith(f"by its name {name[2:]}, by its content ")
         assert here("info", path).status == 2
+
+
+@pytest.mark.parametrize(
+    ("format", "change", "title"),
+    [
+        ("sealed", lambda data: b"", "empty file"),
+        ("tenant", lambda data: b"", "empty file"),
+        ("sealed", lambda data: bytes(1 << 10), "only zeros"),
+        ("sealed", lambda data: bytes(1 << 17), "only zeros"),
+        ("active", lambda data: b"".join(data[at : at + 4][::-1] for at in range(0, len(data), 4)), "bytes in reverse"),
+    ],
+    ids=["empty sealed", "empty tenant", "zeros", "many zeros", "byte order"],
+)
+def test_what_is_said_of_a_file_is_of_what_was_read(
+    format: str, change: Callable[[bytes], bytes], title: str, tmp_path: Path
+) -> None:
+    path = sample(tmp_path, format)
+    path.write_bytes(change(path.read_bytes() + b"\0\0\0"))
+    [facts] = here("info", "--json", path).json_lines()
+    said = facts["reason"].partition(":")[0]
+    assert (facts["format"], title in said) == (None, True), facts["reason"]
+    is_whole = path.stat().st_size <= 1 << 16
+    assert ("by its content" in said, "by its first 65,536 bytes" in said) == (is_whole, not is_whole)
+    assert is_whole or "proven" not in said

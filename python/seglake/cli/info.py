@@ -34,8 +34,11 @@ _CHECKED = {
     "structure": "by structure only: nothing tells a changed byte within a record",
 }
 
-_OF_FILES = ("compressed", "base64", "other_content", "other_format", "only_zeros", "text_conversion", "reencoded")
-"""Reasons by which a file is of another kind than its name says."""
+_OF_FILES = (
+    *("empty", "only_zeros", "compressed", "base64", "other_content", "other_format"),
+    *("text_conversion", "reencoded", "byte_order"),
+)
+"""Reasons by which a file is not what its name says."""
 # So much of the beginning of a file shows what it is.
 _HEAD_BYTES = 64 << 10
 
@@ -225,7 +228,12 @@ def _other_content(file: Input, facts: dict[str, Any], how: dict[str, Any]) -> s
     if report.records or not report.diagnoses or report.diagnoses[0].reason not in _OF_FILES:
         return None
     own = report.diagnoses[0]
-    return f"by its name {facts['format']}, by its content {titled(own)}: {printable(own.evidence)}"
+    content = f"by its content {titled(own)}"
+    if file.size > len(head):
+        # What is certain of these bytes is not of the others.
+        first = count(len(head), "byte")
+        content = f"by its first {first}, read as if they were all, {REASONS[own.reason].title}"
+    return f"by its name {facts['format']}, {content}: {printable(own.evidence)}"
 
 
 def _count_parts(reader: Reader, facts: dict[str, Any]) -> None:
