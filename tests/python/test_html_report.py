@@ -279,6 +279,17 @@ def test_another_programs_file_is_named_and_what_it_says(report, tmp_path: Path)
     assert "<dt>says</dt>" not in text
 
 
+def test_what_nothing_leads_to_is_not_called_intact(report, tmp_path: Path) -> None:
+    path = tmp_path / "zeros.sealed"
+    path.write_bytes(bytes(1 << 16))
+    tree, _ = report(path)
+    assert "not reached: nothing intact leads to it" in tree.text
+    assert "cells intact" not in tree.text
+    path = sample(tmp_path, "active")
+    path.write_bytes(path.read_bytes() * 2)
+    assert "intact" in report(path)[0].text
+
+
 def test_what_a_sound_file_lacks_is_said_with_what_to_do(report, tmp_path: Path) -> None:
     path = sample(tmp_path, "chunked")
     path.with_suffix(".index").unlink()

@@ -37,6 +37,7 @@ _RANKED: Final = (
     State("?", "after the last range listed", "unlisted"),
     State("N", "unreadable until it is read rightly", "unlisted"),
     State("!", "kept, with a cause", "kept"),
+    State("L", "not reached: nothing intact leads to it", "unlisted"),
     State("U", "intact, but not read", "unreached"),
     State("C", "intact, and comes back with the damage undone", "back"),
     State("R", "damaged, and comes back from the parity sidecar", "restorable"),
@@ -48,8 +49,9 @@ STATES: Final = {own.letter: own for own in _RANKED}
 """By letter, the least first."""
 _RANK: Final = {own.letter: rank for rank, own in enumerate(_RANKED)}
 _BY_KIND: Final = {"corrupt": "X", "torn_tail": "~", "repaired": "R"}
-# By their causes the bytes check: what leads to them does not.
-UNREACHED: Final = ("out_of_order", "unreferenced", "offset_out_of_bounds")
+# The first check, and are left out. Of the others nothing says what they are.
+_BY_CAUSE: Final = {"out_of_order": "U", "unreferenced": "L", "offset_out_of_bounds": "L"}
+UNREACHED: Final = tuple(_BY_CAUSE)
 
 
 _UNIT_BYTES: Final = 512
@@ -83,7 +85,7 @@ def runs_of(report: Report) -> list[Run]:
     for span in spans:
         # Unused space runs to the end of a file, and a torn tail may be before it.
         found += _sound(at, span.start, unused)
-        letter = "U" if span.cause in UNREACHED else _BY_KIND.get(span.kind, "!")
+        letter = _BY_CAUSE.get(span.cause or "") or _BY_KIND.get(span.kind, "!")
         for run in _around(span, places.get(span.start, (span.start, span.end)), letter):
             if found and found[-1].letter == run.letter and found[-1].end == run.start:
                 found[-1] = found[-1]._replace(end=run.end)
