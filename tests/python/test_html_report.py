@@ -362,6 +362,13 @@ def test_a_segment_that_is_shorter_than_its_log_says_is_shown(report, tmp_path: 
     path.write_bytes(path.read_bytes()[:900])
     tree, _ = report(tmp_path / "log", command=("log", "verify"))
     assert "damaged" in tree.text
+    # What the log says and the file has not is drawn beyond its end.
+    assert "active, 900 bytes, " in tree.text
+    assert "Bytes 0 to 900 in cells of 16 bytes" in tree.text
+    assert "cells missing beyond the end" in tree.text
+    for arguments in (["verify", tmp_path / "log"], ["verify", path]):
+        out = here(*arguments).out
+        assert "900 bytes" in out, out
 
 
 @pytest.mark.parametrize("explain", ["0", "100"])

@@ -63,8 +63,11 @@ class Input:
     @property
     def size(self) -> int:
         """The file's size in bytes now, or how many bytes of a segment of a log are to be read."""
-        if self.segment is not None:
-            return self.segment.nbytes
+        return self.held_bytes if self.segment is None else self.segment.nbytes
+
+    @property
+    def held_bytes(self) -> int:
+        """The file's size in bytes now: a segment may have fewer than its log says."""
         if not isinstance(self.source, str):
             return self.source.seek(0, os.SEEK_END)
         if is_uri(self.source):

@@ -47,10 +47,10 @@ class Tally:
     records: int = 0
     bytes: int = 0
 
-    def add(self, report: Report) -> None:
-        """Count a file that was read."""
+    def add(self, report: Report, held_bytes: int | None = None) -> None:
+        """Count a file that was read, and the bytes that it has, if these are not all that the report is about."""
         self.records += report.records
-        self.bytes += report.nbytes
+        self.bytes += report.nbytes if held_bytes is None else held_bytes
         if report.ok:
             self.sound += 1
         elif (wrong := misread(report)) is not None:
@@ -125,6 +125,7 @@ class Shown(NamedTuple):
         reading: the options that it is read with, for commands.
         index_facts: what there is to say of its index; None if it has none.
         about_index: what is wrong with the index of a file without damage, and what to do; None where nothing is.
+        held_bytes: how many bytes it has.
     """
 
     label: str
@@ -132,6 +133,7 @@ class Shown(NamedTuple):
     reading: Sequence[str]
     index_facts: dict[str, Any] | None
     about_index: Advice | None
+    held_bytes: int
 
 
 def show_in_full(report: Report, file: Shown, stream: TextIO, *, with_picture: bool = True) -> None:
@@ -150,7 +152,7 @@ def show_in_full(report: Report, file: Shown, stream: TextIO, *, with_picture: b
             out.print(block, soft_wrap=True)
             out.print()
     if with_picture:
-        out.print(_facts(report), soft_wrap=True)
+        out.print(_facts(report, file.held_bytes), soft_wrap=True)
         if (other := misnamed(report, file.label)) is not None:
             out.print(other, soft_wrap=True)
     # What does not check under a wrong key is no damage: neither counted nor pictured nor listed as if it were.
@@ -177,8 +179,10 @@ def _print_text(out: Console, text: str) -> None:
     out.print(textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False), soft_wrap=True)
 
 
-def _facts(report: Report) -> str:
-    what = f"{report.format}, {count(report.nbytes, 'byte')}"
+def _facts(report: Report, held_bytes: int) -> str:
+    what = f"{report.format}, {count(held_bytes, 'byte')}"
+    if held_bytes < report.nbytes:
+        what += f" of the {report.nbytes:,} that its log says"
     if report.ok:
         what = f"{report.format}, {exact_size(report.nbytes)}, {count(report.records, 'record')}"
     if report.ok and report.first_timestamp_us is not None and report.last_timestamp_us is not None:

@@ -140,10 +140,14 @@ def command(
 
 
 class Checked(NamedTuple):
-    """What was found in a file, and of its index."""
+    """What was found in a file, and of its index, and how many bytes it has.
+
+    The report of a segment that is shorter than its log says is about what is missing, too.
+    """
 
     report: Report
     index_facts: dict[str, Any] | None
+    held_bytes: int
 
     @property
     def is_ok(self) -> bool:
@@ -249,11 +253,14 @@ class _Verifying:
                 raise error.error from None
         if isinstance(report, ParityReport):
             return Other(report, file.size)
+        held_bytes = report.nbytes
+        if file.segment is not None and not report.ok:
+            held_bytes = min(held_bytes, file.held_bytes)
         if report.format not in self.indexed:
-            return Checked(report, None)
+            return Checked(report, None, held_bytes)
         with seglake.open(file.from_start(), **options.given(self.how)) as reader:
             found = index_of(reader)
-        return Checked(report, None if found is None else index_facts(found))
+        return Checked(report, None if found is None else index_facts(found), held_bytes)
 
     def _tell_of(
         self,
@@ -272,11 +279,12 @@ class _Verifying:
             if not (self.quiet and found.is_ok):
                 tell_other(found, label, path, as_json=self.as_json, in_one_line=in_one_line)
             return Status.SOUND if found.is_ok else Status.DAMAGED
-        report, index = found
+        report, index, held_bytes = found
         json = self._json(found, path) if self.as_json or self.html is not None else {}
         if self.html is not None:
-            self.html.add(report, json, label, opened, self.how, self._mark(label), is_only=len(self.named.files) == 1)
-        self.tally.add(report)
+            mark, is_only = self._mark(label), len(self.named.files) == 1
+            self.html.add(report, json, label, opened, self.how, mark, held_bytes, is_only=is_only)
+        self.tally.add(report, held_bytes)
         if self.quiet and report_status(report) == Status.SOUND and (index is None or index["ok"]):
             return Status.SOUND
         named = self.how["index"]
@@ -286,7 +294,7 @@ class _Verifying:
         elif in_one_line:
             click.echo(one_line(report, label, index, beside_it, in_log=in_log))
         else:
-            shown = Shown(label, path, options.as_typed(self.how), index, beside_it)
+            shown = Shown(label, path, options.as_typed(self.how), index, beside_it, held_bytes)
             show_in_full(report, shown, sys.stdout, with_picture=not in_log)
         return report_status(report)
 

@@ -315,9 +315,10 @@ def _bytes(seen: Seen, own: Damage, identifier: str, *, values: bool) -> Iterabl
     elif own.windows:
         yield element("div", dump(own.windows, seen.runs, own.edges), class_="bytes", id=f"{identifier}-bytes")
     held = sum(len(block) for _, block in own.windows)
-    if own.end - own.start > held and seen.path is not None:
+    end = min(own.end, seen.nbytes)
+    if end - own.start > held and seen.path is not None:
         yield element("p", "All of it:")
-        yield command(extract(seen.path, own.start, own.end))
+        yield command(extract(seen.path, own.start, end))
 
 
 def extract(path: str, start: int, end: int) -> str:

@@ -142,6 +142,8 @@ class Seen:
 
     label: str
     path: str | None
+    nbytes: int
+    """How many bytes the file has: fewer than the report is about where a segment is shorter than its log says."""
     report: Report
     cells: Cells
     runs: list[Run]
@@ -182,29 +184,31 @@ def see(file: Input, report: Report, how: dict[str, Any], budget: Budget, remark
     if not values:
         for own in damages:
             own.diagnosis = own.diagnosis and _without_tenants(own.diagnosis)
+    nbytes = min(report.nbytes, file.held_bytes)
     ranges = sum(total.ranges for total in report.totals if total.cause is not None)
     shown = len({span.start for own in damages for span in (*own.spans, *own.consequences)})
     with file.bytes() as unbounded:
 
         def read_at(offset: int, size: int) -> bytes:
-            return unbounded(offset, max(min(size, report.nbytes - offset), 0))
+            return unbounded(offset, max(min(size, nbytes - offset), 0))
 
         sectors = [content.sectors_of(read_at, own.start, own.end) for own in damages]
-        cell_bytes = content.cells_of(report.nbytes)
+        cell_bytes = content.cells_of(nbytes)
         every = {sector for its in sectors for sector, _ in its}
-        cells, places = content.look(read_at, 0, report.nbytes, cell_bytes, every)
+        cells, places = content.look(read_at, 0, nbytes, cell_bytes, every)
         unread = _read_records(file, report, how, damages)
         for own, its in zip(damages, sectors, strict=True):
             own.alike = content.alike(its, places)[:_MOST_ALIKE]
-            own.zoom = _zoom(read_at, own, report.nbytes)
-            own.windows = list(_windows(read_at, own, report.nbytes, budget))
-            own.units = _units(read_at, own, report)
+            own.zoom = _zoom(read_at, own, nbytes)
+            own.windows = list(_windows(read_at, own, nbytes, budget))
+            own.units = _units(read_at, own, report, nbytes)
     return Seen(
         file.label,
         file.path,
+        nbytes,
         report,
         cells,
-        runs_of(report),
+        runs_of(report, nbytes),
         damages,
         0 if misread(report) else max(ranges - shown, 0),
         unread,
@@ -302,7 +306,7 @@ def _zoom(read_at: ReadAt, own: Damage, nbytes: int) -> tuple[int, Cells] | None
     return first, content.look(read_at, first, min(first + whole, nbytes), cell_bytes)[0]
 
 
-def _units(read_at: ReadAt, own: Damage, report: Report) -> list[tuple[str, list[Parsed]]]:
+def _units(read_at: ReadAt, own: Damage, report: Report, nbytes: int) -> list[tuple[str, list[Parsed]]]:
     """The fields of the damaged unit, and of the sound ones beside it."""
     at = {DAMAGED: own.start}
     if report.format != "tenant":
@@ -310,7 +314,5 @@ def _units(read_at: ReadAt, own: Damage, report: Report) -> list[tuple[str, list
         at = {"the sound one before": own.before[-1].position, **at} if own.before else at
         at |= {"the sound one after": own.after[0].position} if own.after else {}
     causes = {DAMAGED: own.spans[0].cause}
-    found = [
-        (name, unit_at(report.format, read_at, start, report.nbytes, causes.get(name))) for name, start in at.items()
-    ]
-    return [(ENTRY, leading_to(report.format, read_at, own.start, report.nbytes)), *found]
+    found = [(name, unit_at(report.format, read_at, start, nbytes, causes.get(name))) for name, start in at.items()]
+    return [(ENTRY, leading_to(report.format, read_at, own.start, nbytes)), *found]

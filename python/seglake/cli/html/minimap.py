@@ -10,7 +10,7 @@ from ..render import count, size
 from .content import CLASSES, Alike, Cells
 from .markup import Html, element
 from .parts import scrolled
-from .states import STATES, Run, worst
+from .states import MISSING, STATES, Run, worst
 
 __all__ = ["Map", "boundary", "figure", "patterns"]
 
@@ -49,16 +49,15 @@ class Map(NamedTuple):
     @property
     def end(self) -> int:
         """The offset where what is there of the file ends."""
-        return self.runs[-1].end if self.runs else 0
+        return max((run.end for run in self.runs if run.letter != MISSING.letter), default=0)
 
     @property
     def letters(self) -> str:
         """The state of each cell."""
         own = self.cells.cell_bytes
         at = (self.start + own * number for number in range(len(self.cells.classes)))
-        return "".join(worst(self.runs, start, start + own) for start in at) + "M" * min(
-            -(-self.missing // own), _MOST_MISSING
-        )
+        there = "".join(worst(self.runs, start, min(start + own, self.end)) for start in at)
+        return there + MISSING.letter * min(-(-self.missing // own), _MOST_MISSING)
 
 
 def figure(own: Map, name: str, label: str) -> Html:
@@ -189,8 +188,12 @@ def _links(own: Map, name: str) -> Iterable[Html]:
 def _in_words(own: Map, letters: str) -> str:
     """What a picture shows, for who does not see it."""
     cell = own.cells.cell_bytes
+    # Of what is missing not all is drawn.
+    missing = -(-own.missing // cell)
     counted = [
-        f"{count(letters.count(each), 'cell')} {state.name}" for each, state in STATES.items() if each in letters
+        f"{count(missing if state is MISSING else letters.count(each), 'cell')} {state.name}"
+        for each, state in STATES.items()
+        if each in letters
     ]
     looks = [f"{own.cells.classes.count(each):,} {word}" for each, word in CLASSES.items() if each in own.cells.classes]
     places = [said for *_, said in own.targets[:10]]

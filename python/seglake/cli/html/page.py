@@ -254,7 +254,7 @@ def _advice(seen: Seen, own: Diagnosis, command: str) -> Advice:
 def _first_screen(seen: Seen, name: str, advice: Advice | None, title: str) -> Html:
     """Verdict, cause, what is lost and what is not, one command, and what not to do: in this order."""
     report, (said, style) = seen.report, verdict(seen.report)
-    what = f"{report.format}, {exact_size(report.nbytes)}"
+    what = f"{report.format}, {exact_size(seen.nbytes)}"
     what += "" if misread(report) else f", {count(report.records, 'record')}"
     if report.first_timestamp_us is not None and report.last_timestamp_us is not None:
         what += f", {instant_us(report.first_timestamp_us)} to {instant_us(report.last_timestamp_us)}"
@@ -278,12 +278,12 @@ def _candidates(doubtful: Sequence[tuple[Damage, Advice]]) -> Html | None:
 
 
 def _picture(seen: Seen, name: str) -> Html | None:
-    if not seen.report.nbytes:
+    if not seen.nbytes:
         return element("p", "The file is empty.")
     targets = [(span.start, span.end, summary(own)) for own in seen.damages for span in own.spans[:_MOST_FRAMES]]
     links = [link for own in seen.damages[:_MOST_FRAMES] for link in own.links]
     cut = [own.diagnosis for own in seen.damages if own.diagnosis and own.diagnosis.reason in _CUT_OFF]
-    missing = max((own.missing_bytes or 0 for own in cut), default=0)
+    missing = max((own.missing_bytes or 0 for own in cut), default=0) or seen.report.nbytes - seen.nbytes
     picture = Map(0, seen.cells, seen.runs, missing, targets, links)
     return element("section", element("h2", "Map"), figure(picture, f"{name}-map", f"Map of {seen.label}"))
 
@@ -380,9 +380,9 @@ def _bar(own: Line) -> Html | None:
     return element("svg", element("title", said), *cells, role="img", aria_label=said, **shape)
 
 
-def states_in_short(report: Report) -> str:
+def states_in_short(report: Report, held_bytes: int) -> str:
     """The states of a file in a few cells, a letter each."""
-    runs, nbytes = runs_of(report), report.nbytes
+    runs, nbytes = runs_of(report, held_bytes), report.nbytes
     cells = min(_BAR_CELLS, nbytes)
     return "".join(worst(runs, at * nbytes // cells, -(-(at + 1) * nbytes // cells)) for at in range(cells))
 

@@ -65,11 +65,15 @@ class Run(NamedTuple):
     letter: str
 
 
-def runs_of(report: Report) -> list[Run]:
+def runs_of(report: Report, nbytes: int) -> list[Run]:
     """The file in runs, without gaps, in file order: what no range is listed of is sound.
 
-    Damaged bytes are intact, and come back, if what explains them is elsewhere, and they are verified without it.
+    Damaged bytes are intact, and come back, if what explains them is elsewhere, and they are verified without it. A
+    segment of `nbytes` that is shorter than its log says goes on with what is missing.
     """
+    if nbytes < report.nbytes:
+        there = [run._replace(end=min(run.end, nbytes)) for run in runs_of(report, report.nbytes) if run.start < nbytes]
+        return [*there, Run(nbytes, report.nbytes, MISSING.letter)]
     unused = report.nbytes - bytes_of(report, "unused")
     found: list[Run] = []
     if misread(report):

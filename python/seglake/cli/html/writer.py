@@ -107,6 +107,7 @@ class HtmlReport:
         opened: Callable[[], AbstractContextManager[Input]],
         how: dict[str, Any],
         mark: int | None = None,
+        held_bytes: int | None = None,
         *,
         is_only: bool,
         explain: bool = False,
@@ -120,6 +121,7 @@ class HtmlReport:
             opened: opens it once more.
             how: the options of reading.
             mark: up to where its log says that it is synced.
+            held_bytes: how many bytes the file has; None for as many as the report is about.
             is_only: whether there is no other file: else it is shown in full only if it is damaged.
             explain: whether what the damage comes from is yet to be found.
         """
@@ -134,7 +136,7 @@ class HtmlReport:
                 page.seen.append(seen)
         reasons = Counter(titled(own) for own in report.diagnoses if own.reason != "consequence")
         said = "; ".join(f"{reason}, {number:,} times" if number > 1 else reason for reason, number in reasons.items())
-        states = states_in_short(report)
+        states = states_in_short(report, report.nbytes if held_bytes is None else held_bytes)
         line = Line(label, verdict(report)[0], said or count(report.records, "record"), report.nbytes, states, mark)
         page.add(line, json if page.values else _without_tenants(json))
 
