@@ -33,7 +33,11 @@ def test_the_summary_says_what_was_kept_and_lost_and_where_it_is(tmp_path: Path)
     old = path.read_bytes()
     done = here("recover", path, new)
     assert (done.status, done.err) == (1, "")
-    lines = done.out.splitlines()
+    cause, _, summary = done.out.partition("\n\n")
+    # What happened and what undoes it comes first, as `verify` says it.
+    assert cause == here("verify", path).out.partition("\n\n")[0]
+    assert "damaged: single flipped bit (proven)" in cause and "  next " in cause
+    lines = summary.splitlines()
     size = new.stat().st_size
     lost = len(old) - size
     assert lines == [
@@ -80,6 +84,8 @@ def test_json_has_it_all(tmp_path: Path) -> None:
     assert line["manifest"] == f"{quarantine}.manifest.jsonl"
     assert line["report"]["path"] == str(path)
     assert line["report"]["damage"][0]["cause"] == "checksum_mismatch"
+    [cause] = line["report"]["diagnoses"]
+    assert (cause["reason"], cause["command"] is not None) == ("flipped_bit", True)
     undone = here("recover", "--undo", "--json", "--quarantine", quarantine, new, tmp_path / "undone")
     assert undone.json_lines() == [{"written": {"path": str(tmp_path / "undone"), "nbytes": path.stat().st_size}}]
     assert (tmp_path / "undone").read_bytes() == path.read_bytes()

@@ -422,7 +422,24 @@ def test_recover_is_not_proposed_by_its_own_page(report, tmp_path: Path) -> None
     assert "seglake recover" in report(path)[1]
     _, text = report(path, tmp_path / "new.active", command=("recover",))
     assert "<dt>lost" in text
-    assert "seglake recover " not in text[text.index("<main") : text.index("<footer")]
+    shown = text[text.index("<main") : text.index("<footer")].replace("seglake recover --undo", "")
+    assert "seglake recover " not in shown
+
+
+def test_the_page_of_recover_says_where_all_bytes_are(report, tmp_path: Path) -> None:
+    path, new = damaged(tmp_path / "bad.active"), tmp_path / "new.active"
+    tree, _ = report(path, new, command=("recover",))
+    for said in (
+        f"Written: {new}: ",
+        f"{new}.quarantine: ",
+        f"{new}.quarantine.manifest.jsonl: where each byte is now",
+    ):
+        assert said in tree.text
+    assert f"to undo seglake recover --undo {new} ORIGINAL" in tree.text
+    # The page never takes the place of what was recovered.
+    again = tmp_path / "again.active"
+    done = here("recover", "--html", again, path, again)
+    assert (done.status, again.read_bytes()) == (2, new.read_bytes())
 
 
 @pytest.mark.parametrize("cause", ["wrong key", "gzip"])

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from . import options
 from .advice import advise, in_lines, shell_word
+from .advice import as_json as as_json_report
 from .failure import Status, Trouble, describe, say
 from .help_groups import Command
 from .html import html, opened_report
 from .inputs import Input, opened_to_rewrite
 from .render import count, exact_size, json_text, named_lines, printable
+from .verdict import show_cause
 from .vocabulary import meaning
 
 if TYPE_CHECKING:
+    from seglake import Report
     from seglake.types import Recovered
 
 _EXAMPLES = """
@@ -75,7 +79,10 @@ def command(
     SRC is now. DST is read back, and SRC put together again to see that it can be, before any of the files appears.
     SRC stays as it is, and a sound one is copied.
 
-    With --html, REPORT is a page for a browser that shows the damage of SRC, as of `seglake verify`.
+    What happened to a damaged SRC is said first, as `seglake verify` says it: most often there is better than this.
+
+    With --html, REPORT is a page for a browser that shows the damage of SRC, as of `seglake verify`, and where its
+    bytes are now.
 
     With --undo, SRC is what was recovered, and DST becomes the damaged file again, bit for bit.
 
@@ -97,12 +104,9 @@ def command(
     import seglake
 
     options.check_key(how["key"])
-    report = opened_report(html, no_values=no_values)
+    page = opened_report(html, no_values=no_values)
     with opened_to_rewrite(source, destination, quarantine, spool_limit=spool_limit) as (file, advance):
-        if report is not None:
-            # Before anything is written: it says what there was, also where recovering is refused.
-            report.verify(file, how)
-            click.echo(report.write(), err=as_json)
+        found = None if page is None else page.verify(file, how)
         is_restorable = _tell_of_sidecar(file)
         try:
             recovered = seglake.recover(
@@ -115,23 +119,40 @@ def command(
                 progress=advance,
                 **options.given(how),
             )
+            report = recovered.report if recovered.report.ok else found or _explained(file, how)
+            if page is not None:
+                page.remark(_in_a_sentence(recovered, destination, quarantine))
         except ValueError as error:
             if "`force`" not in str(error):
                 raise
             raise _nothing_sound(file, how) from error
+        finally:
+            if page is not None:
+                # It says what there was, also where recovering is refused.
+                click.echo(page.write(), err=as_json)
+    reading = options.as_typed(how)
     if as_json:
-        report = {**recovered.report.to_dict(), "path": file.path}
-        click.echo(json_text({**recovered.to_dict(), "path": destination, "report": report}))
+        told = json_text(
+            {**recovered.to_dict(), "path": destination, "report": as_json_report(report, file.path, reading)}
+        )
+        click.echo(told)
     else:
+        if not report.ok:
+            show_cause(report, file, reading, sys.stdout, running="recover")
         click.echo(_summary(recovered, file, destination, quarantine))
     return Status.DAMAGED if recovered.lost or is_restorable else Status.SOUND
 
 
-def _nothing_sound(file: Input, how: dict[str, Any]) -> Trouble:
-    """What happened to a file in which no record is sound, and what to do instead of recovering it."""
+def _explained(file: Input, how: dict[str, Any]) -> Report:
+    """What is found in a file by itself, with what its damage comes from."""
     import seglake
 
-    report = seglake.verify(file.from_start(), sidecar=None, explain=1, **options.given(how))
+    return seglake.verify(file.from_start(), sidecar=None, **options.given(how))
+
+
+def _nothing_sound(file: Input, how: dict[str, Any]) -> Trouble:
+    """What happened to a file in which no record is sound, and what to do instead of recovering it."""
+    report = _explained(file, how)
     said = advise(report, report.diagnoses[0], file.path, options.as_typed(how))
     headline = f"{printable(file.label)}: nothing to recover, nothing was written: {said.headline}"
     forced = "\n  --force   recovers no record: it puts all of the file into the quarantine"
@@ -185,13 +206,28 @@ def _summary(recovered: Recovered, file: Input, destination: str, quarantine: st
         lines.append(("replaced", f"{exact_size(anew)} of index, counts or numbers, which are written anew"))
     if recovered.index is not None:
         lines.append(("index", printable(recovered.index)))
-    if recovered.quarantine is not None and recovered.manifest is not None:
-        lines.append(("quarantine", f"{printable(recovered.quarantine)}: {exact_size(recovered.quarantined_bytes)}"))
-        lines.append(("manifest", f"{printable(recovered.manifest)}: where each byte is now"))
-        beside = "" if quarantine is None else f" --quarantine {shell_word(quarantine)}"
-        lines.append(("to undo", f"seglake recover --undo {shell_word(destination)} ORIGINAL{beside}"))
+    lines += _put_aside(recovered, destination, quarantine)
     what = f"{count(recovered.records, 'record')}, {exact_size(recovered.nbytes)}"
     return "\n".join([f"{printable(destination)}: {what}, {headline}", *named_lines(lines)])
+
+
+def _put_aside(recovered: Recovered, destination: str, quarantine: str | None) -> list[tuple[str, str]]:
+    """Where the bytes are that were left out, and the command that puts all together again."""
+    if recovered.quarantine is None or recovered.manifest is None:
+        return []
+    beside = "" if quarantine is None else f" --quarantine {shell_word(quarantine)}"
+    return [
+        ("quarantine", f"{printable(recovered.quarantine)}: {exact_size(recovered.quarantined_bytes)}"),
+        ("manifest", f"{printable(recovered.manifest)}: where each byte is now"),
+        ("to undo", f"seglake recover --undo {shell_word(destination)} ORIGINAL{beside}"),
+    ]
+
+
+def _in_a_sentence(recovered: Recovered, destination: str, quarantine: str | None) -> str:
+    """What was written, for a page."""
+    aside = [f"{name} {text}" for name, text in _put_aside(recovered, destination, quarantine)]
+    written = f"{printable(destination)}: {count(recovered.records, 'record')}, {exact_size(recovered.nbytes)}"
+    return f"Written: {'; '.join([written, *aside])}."
 
 
 def _undo(

@@ -51,7 +51,9 @@ _FEWEST_ALIKE = 3
 _LABEL_CELLS = 10
 
 
-def explained(report: Report, label: str, path: str | None, reading: Sequence[str], width: int) -> Iterator[Text]:
+def explained(
+    report: Report, label: str, path: str | None, reading: Sequence[str], width: int, running: str = ""
+) -> Iterator[Text]:
     """The verdict on a damaged file: a block for each of the first causes of its damage, and a line on the others.
 
     Without diagnoses it is what the ledger says.
@@ -62,6 +64,7 @@ def explained(report: Report, label: str, path: str | None, reading: Sequence[st
         path: the file, for commands; None if it has no name.
         reading: the options that it is read with, for commands.
         width: where lines are broken, in cells.
+        running: the command that is running, which is not proposed.
     """
     from rich.text import Text
 
@@ -71,7 +74,7 @@ def explained(report: Report, label: str, path: str | None, reading: Sequence[st
         where = f"{printable(label)}: {verdict_of(report)}: {damage_in_short(report)}."
         yield Text(_wrapped(where + ("" if read is None else f" Not lost: {read}."), width), "bold")
     shown = found[:_MOST_SHOWN]
-    advice = in_turn([advise(report, block.cause, path, reading) for block in shown])
+    advice = in_turn([without(running, advise(report, block.cause, path, reading)) for block in shown])
     for number, (block, said) in enumerate(zip(shown, advice, strict=True)):
         text = _block(report, block, said, "" if number else label, width)
         if block.consequences and len(found) > 1:
@@ -79,6 +82,12 @@ def explained(report: Report, label: str, path: str | None, reading: Sequence[st
         yield text
     if others := [own for block in found[_MOST_SHOWN:] for own in (*block.causes, *block.consequences)]:
         yield _others(others)
+
+
+def without(running: str, said: Advice) -> Advice:
+    """What is said of a cause, without the command that is running."""
+    is_running = running and said.command is not None and said.command.startswith(f"seglake {running} ")
+    return said._replace(command=None) if is_running else said
 
 
 def verdict_of(report: Report) -> str:

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
     from seglake import Report
 
-__all__ = ["Shown", "Tally", "one_line", "show_in_full"]
+    from .inputs import Input
+
+__all__ = ["Shown", "Tally", "one_line", "show_cause", "show_in_full"]
 
 # What a person can take in; --json lists them all.
 _MOST_RANGES = 40
@@ -172,6 +174,14 @@ def show_in_full(report: Report, file: Shown, stream: TextIO, *, with_picture: b
     if file.index_facts is not None:
         out.print()
         _print_text(out, f"Index {index_in_words(file.index_facts, log_ok=report.ok)}.")
+
+
+def show_cause(report: Report, file: Input, reading: Sequence[str], stream: TextIO, running: str) -> None:
+    """What happened to a damaged file first and what to do, but for the command that is running."""
+    out = console(stream)
+    width = min(out.width, _TEXT_CELLS)
+    out.print(next(explained(report, file.label, file.path, reading, width, running)), soft_wrap=True)
+    out.print()
 
 
 def _print_text(out: Console, text: str) -> None:

@@ -18,7 +18,7 @@ from seglake._values import instant_us
 
 from ..advice import Advice, advise, in_turn, kept, misread
 from ..render import count, exact_size, size
-from ..report import damage_in_short, verdict_of
+from ..report import damage_in_short, verdict_of, without
 from ..vocabulary import TERMS, meaning
 from .damage import advised, candidate, entry, script_data, steps, summary
 from .gather import MOST_SHOWN_BYTES, Budget, Damage, Seen
@@ -246,9 +246,7 @@ def _first(seen: Seen, command: str) -> Advice | None:
 
 def _advice(seen: Seen, own: Diagnosis, command: str) -> Advice:
     """What is said of a cause, without the command that is running."""
-    said = advise(seen.report, own, seen.path, seen.reading)
-    is_running = command == "recover" and said.command is not None and said.command.startswith("seglake recover ")
-    return said._replace(command=None) if is_running else said
+    return without("recover" if command == "recover" else "", advise(seen.report, own, seen.path, seen.reading))
 
 
 def _first_screen(seen: Seen, name: str, advice: Advice | None, title: str) -> Html:

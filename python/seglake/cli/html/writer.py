@@ -156,8 +156,8 @@ class HtmlReport:
         """Add what there is to say of all files together."""
         self._page.notes.append(said)
 
-    def verify(self, file: Input, how: dict[str, Any]) -> None:
-        """Verify a file without its parity sidecar, and add it.
+    def verify(self, file: Input, how: dict[str, Any]) -> Report:
+        """Verify a file without its parity sidecar, add it, and return what was found in it.
 
         Raises:
             OSError, SeglakeError: it cannot be read.
@@ -165,15 +165,23 @@ class HtmlReport:
         report = _verified_anew(file, how, sidecar=None)
         json = {**report.to_dict(), "path": file.path}
         self.add(report, json, file.label, lambda: nullcontext(file), how, is_only=True)
+        return report
+
+    def remark(self, said: str) -> None:
+        """Add what there is to say of the file that was added last."""
+        for seen in self._page.seen[-1:]:
+            seen.remarks.append(said)
 
     def write(self) -> str:
         """Write the report, and return a line that says so.
 
         Raises:
             OSError: it cannot be written.
+            Trouble: what has its name by now is not a report.
         """
         from seglake.write.new_file import new_file
 
+        self._check()
         text = written(self._page).encode()
         with new_file(self._path, replace=True) as file:
             file.write(text)
