@@ -103,7 +103,7 @@ def indexes() -> Iterator[Case]:
         how="the log is its backup of an hour before",
         sample=whole,
         data=whole.data,
-        reasons="short_log",
+        reasons="truncated",
         steps=KEPT,
         beside={"events.index": newer.index},
     )

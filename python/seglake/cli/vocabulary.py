@@ -647,17 +647,6 @@ REASONS: Final[dict[str, Reason]] = {
         advice="get the newer file back",
         do_not="open the log for writing or replace the mark",
     ),
-    "short_log": Reason(
-        "log shorter than its index says",
-        "the index has a chunk that would begin after the end of the log",
-        "an entry of the index is of a chunk after the end of the log",
-        "a copy of a log that stopped between two chunks",
-        lost="what the log had after its end, if the index is its own",
-        advice="copy the log again from its source",
-        commands=("{listing}",),
-        do_not="replace the index: it alone lists what is missing",
-        question="is the index that of this log?",
-    ),
     "stale_index": Reason(
         "stale index",
         "the index is not that of the log as it is",

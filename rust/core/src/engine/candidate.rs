@@ -173,8 +173,8 @@ impl Candidate {
 pub(crate) struct Misplaced {
     /// A name for people.
     pub(crate) what: &'static str,
-    /// Where it may belong: by an index or table of contents, by the unit before it, or by the alignment of units.
-    pub(crate) offsets: Vec<u64>,
+    /// Where it belongs: by an index or table of contents, by the unit before it, or by the alignment of units.
+    pub(crate) offset: u64,
     /// Tries whether the unit is at another offset.
     pub(crate) check: Box<dyn FnMut(u64) -> Result<Trial>>,
 }

@@ -99,7 +99,7 @@ impl Chunked {
             };
             found.push(Misplaced {
                 what: "chunk",
-                offsets: vec![item.file_offset.cast_unsigned()],
+                offset: item.file_offset.cast_unsigned(),
                 check: Box::new(check),
             });
         }
@@ -142,15 +142,12 @@ impl Chunked {
             return Ok(Vec::new());
         };
         let is_aligned = found.is_multiple_of(ALIGNMENT);
-        let offsets = match expected {
-            Some(at) if hop::read(&*self.source, at)?.verified().is_some() => Vec::new(),
+        let offset = match expected {
+            Some(at) if hop::read(&*self.source, at)?.verified().is_some() => found,
             // One at a later place may follow others that are damaged.
-            Some(at) if !is_aligned || found < at => vec![at],
-            None if !is_aligned => {
-                let nearest = (found + ALIGNMENT / 2) / ALIGNMENT * ALIGNMENT;
-                vec![span.start, nearest]
-            }
-            _ => Vec::new(),
+            Some(at) if !is_aligned || found < at => at,
+            Some(_) => found,
+            None => (found + ALIGNMENT / 2) / ALIGNMENT * ALIGNMENT,
         };
         let check = move |at| {
             Ok(Trial {
@@ -158,11 +155,12 @@ impl Chunked {
                 work: 0,
             })
         };
-        Ok(vec![Misplaced {
+        let misplaced = Misplaced {
             what: "chunk",
-            offsets,
+            offset,
             check: Box::new(check),
-        }])
+        };
+        Ok(Vec::from_iter((offset != found).then_some(misplaced)))
     }
 
     /// A payload that would match its header.

@@ -167,7 +167,7 @@ impl Candidates for Sealed {
             };
             found.push(Misplaced {
                 what: "message",
-                offsets: vec![offset],
+                offset,
                 check: Box::new(check),
             });
         }

@@ -148,7 +148,7 @@ impl Tenant {
         let (source, mut bytes) = (self.0.source.clone(), Vec::new());
         Misplaced {
             what: "block",
-            offsets: vec![entry.offset],
+            offset: entry.offset,
             check: Box::new(move |at| {
                 let end = at.saturating_add(entry.length);
                 if end > source.len() {

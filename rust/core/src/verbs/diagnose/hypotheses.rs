@@ -28,7 +28,7 @@ pub(super) struct Damaged<'a> {
     /// The diagnoses of other ranges.
     found: &'a mut [Diagnosis],
     /// What may be inserted or missing before a unit that is not where it belongs.
-    shifted: Vec<Explanation>,
+    shifted: Option<Explanation>,
     excerpt: Option<Excerpt>,
 }
 
@@ -38,7 +38,7 @@ impl<'a> Damaged<'a> {
             span,
             is_last,
             found,
-            shifted: Vec::new(),
+            shifted: None,
             excerpt: None,
         }
     }
@@ -66,7 +66,7 @@ pub(super) const HYPOTHESES: &[Hypothesis] = &[
     retried,
     |case, own| case.by_place(own),
     proven,
-    |_, own| Ok(own.shifted.first().cloned().map(Explanation::unweighed)),
+    |_, own| Ok(own.shifted.take().map(Explanation::unweighed)),
     |case, own| Ok(reason::beside(own.found, own.span, case.adjacent(own.span))),
     cut_off,
     restored_shorter,
@@ -376,29 +376,20 @@ impl Case<'_> {
         Ok(Vec::new())
     }
 
-    /// Diagnoses by where a unit may belong, and where it is: of the first unit that is near one of these places.
-    fn by_index(&mut self, span: &Span) -> Result<Vec<Explanation>> {
+    /// A diagnosis by where a unit belongs, and where it is.
+    fn by_index(&mut self, span: &Span) -> Result<Option<Explanation>> {
         let follows = self.adjacent(span).first() != Some(span);
         let Some(candidates) = &mut self.candidates else {
-            return Ok(Vec::new());
+            return Ok(None);
         };
         let len = self.source.len();
-        let mut found = Vec::new();
-        for mut unit in candidates.misplaced(span, follows)? {
-            for offset in std::mem::take(&mut unit.offsets) {
-                found.extend(shift::misplaced(
-                    &mut unit,
-                    offset,
-                    span,
-                    len,
-                    &mut self.budget,
-                )?);
-            }
-            if !found.is_empty() {
-                break;
+        for misplaced in candidates.misplaced(span, follows)? {
+            let found = shift::misplaced(misplaced, span, len, &mut self.budget)?;
+            if found.is_some() {
+                return Ok(found);
             }
         }
-        Ok(found)
+        Ok(None)
     }
 
     /// A diagnosis of one unit whose length is right, and whose neighbours are sound: bytes in it changed.
@@ -436,7 +427,7 @@ impl Case<'_> {
         } else if !untried.is_empty() {
             "nothing that was tried explains it"
         } else {
-            "no single flipped bit, no sector that is zeroed, moved, copied or there twice, and no inserted bytes explain it"
+            "nothing that was tried explains it: single flipped bits, sectors that are zeroed, there twice or moved by up to 128 KiB, and up to 4 KiB inserted"
         };
         Ok(Explanation::unknown(evidence).but(untried))
     }

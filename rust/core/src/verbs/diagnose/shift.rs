@@ -171,15 +171,14 @@ pub(super) fn lost_return(
     Ok(None)
 }
 
-/// Detects a unit that is a few bytes before or after an offset where it may belong: bytes are missing from the range on, or too many.
+/// Detects a unit that is a few bytes before or after the offset where it belongs: bytes are missing from the range on, or too many.
 pub(super) fn misplaced(
-    unit: &mut Misplaced,
-    offset: u64,
+    mut misplaced: Misplaced,
     span: &Span,
     len: u64,
     budget: &mut Budget,
 ) -> Result<Option<Explanation>> {
-    let what = unit.what;
+    let Misplaced { what, offset, .. } = misplaced;
     budget.begin();
     // Whole sectors and pages first: they are few.
     let sectors = (512..=MAX_SECTORS_SHIFT).step_by(512);
@@ -190,7 +189,7 @@ pub(super) fn misplaced(
         if !budget.is_left() {
             break;
         }
-        let trial = (unit.check)(at)?;
+        let trial = (misplaced.check)(at)?;
         budget.spend(trial);
         if trial.end.is_none() {
             continue;
