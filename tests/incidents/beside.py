@@ -103,7 +103,7 @@ def indexes() -> Iterator[Case]:
         how="the log is its backup of an hour before",
         sample=whole,
         data=whole.data,
-        reasons="truncated",
+        reasons="stale_index",
         steps=KEPT,
         beside={"events.index": newer.index},
     )

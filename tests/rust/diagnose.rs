@@ -200,6 +200,13 @@ fn bytes_that_were_inserted() {
         bytes.splice(700..700, [1, 2, 3]);
     });
     assert_reason(&sound, &bytes, Reason::InsertedBytes);
+    // A long block is not hashed at each offset where it may be.
+    let sound = tenant(2, 20, 20_000);
+    let bytes = sound.damaged(|bytes| {
+        bytes.splice(200_000..200_000, noise(9, 100));
+    });
+    let found = assert_reason(&sound, &bytes, Reason::InsertedBytes);
+    assert!(shown(&found).contains(": 100 bytes"), "{}", shown(&found));
 }
 
 /// They are in the place of no unit, and no flipped bit made them of zeros.

@@ -123,7 +123,7 @@ def _back(report: Report, own: Diagnosis, facts: dict[str, str]) -> str | None:
 def _left(own: Diagnosis) -> str | None:
     """What is lost though a cause is undone; None where its edits do not tell."""
     if own.is_sound or _is_mended(own):
-        return "nothing"
+        return "nothing" if own.certainty in ("proven", None) else "nothing, if so"
     zeros = [edit for edit in own.edits if edit.nbytes and edit.source is None]
     if zeros:
         return f"{count(sum(edit.nbytes for edit in zeros), 'byte')} at {zeros[0].start:,}"
@@ -141,7 +141,7 @@ def _advice(own: Diagnosis, command: str | None, facts: dict[str, str], *, is_ba
     """What to do beside the command, or instead of it."""
     reason = REASONS[own.reason]
     advice = reason.advice
-    if is_back and _left(own) == "nothing":
+    if is_back and (own.is_sound or _is_mended(own)):
         advice = None if reason.back else "mend a copy"
     elif is_back:
         advice = advice and f"{advice}, or undo it"

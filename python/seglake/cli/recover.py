@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -107,6 +108,8 @@ def command(
     page = opened_report(html, no_values=no_values)
     with opened_to_rewrite(source, destination, quarantine, spool_limit=spool_limit) as (file, advance):
         found = None if page is None else page.verify(file, how)
+        # First, as it may have no room.
+        written = None if page is None else page.write()
         is_restorable = _tell_of_sidecar(file)
         try:
             recovered = seglake.recover(
@@ -122,14 +125,17 @@ def command(
             report = recovered.report if recovered.report.ok else found or _explained(file, how)
             if page is not None:
                 page.remark(_in_a_sentence(recovered, destination, quarantine))
+                written = page.write()
         except ValueError as error:
             if "`force`" not in str(error):
                 raise
             raise _nothing_sound(file, how) from error
         finally:
-            if page is not None:
+            if written is not None:
                 # It says what there was, also where recovering is refused.
-                click.echo(page.write(), err=as_json)
+                click.echo(written, err=as_json)
+    from seglake._native import is_log_name
+
     reading = options.as_typed(how)
     if as_json:
         told = json_text(
@@ -137,7 +143,8 @@ def command(
         )
         click.echo(told)
     else:
-        if not report.ok:
+        # What happened to a segment of a log is known with the log's mark, by which recovering does not go.
+        if not report.ok and not is_log_name(PurePath(source).name):
             show_cause(report, file, reading, sys.stdout, running="recover")
         click.echo(_summary(recovered, file, destination, quarantine))
     return Status.DAMAGED if recovered.lost or is_restorable else Status.SOUND

@@ -332,8 +332,6 @@ def beside(report: Report, index: dict[str, Any] | None) -> str | None:
     """The reason for what is suspicious about a file without damage, or about its index; None where nothing is."""
     if not report.ok:
         return None
-    if index is not None and index["beyond"] is not None:
-        return "truncated"
     if not report.nbytes:
         return "empty"
     if not report.records and all(total.kind == "unused" for total in report.totals):
@@ -357,12 +355,16 @@ def about_index(report: Report, index: dict[str, Any] | None, log: str | None, n
         named: the index that was named for it, if one was; else it is the one beside the log.
     """
     reason = beside(report, index)
-    if log is None or reason not in ("truncated", "stale_index", "lost_index"):
+    if log is None or reason not in ("stale_index", "lost_index"):
         return None
     said = beside_in_words(reason, path_facts(log))
-    if reason == "truncated":
-        lost = "what the log had after its end, if the index is its own"
-        said = said._replace(lost=lost, do_not=f"{said.do_not}, or replace the index, which lists what is missing")
+    if index is not None and index["beyond"] is not None:
+        return said._replace(
+            lost="what the log had after its end, if the index is its own",
+            advice="copy the log again from its source",
+            command=None,
+            do_not="replace the index: it alone lists what is missing",
+        )
     rebuilding = index_rebuilding(index, log, named, log_ok=report.records > 0)
     return said if rebuilding is None else said._replace(command=rebuilding)
 

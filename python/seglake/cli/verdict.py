@@ -180,7 +180,10 @@ def show_cause(report: Report, file: Input, reading: Sequence[str], stream: Text
     """What happened to a damaged file first and what to do, but for the command that is running."""
     out = console(stream)
     width = min(out.width, _TEXT_CELLS)
-    out.print(next(explained(report, file.label, file.path, reading, width, running)), soft_wrap=True)
+    first, *others = explained(report, file.label, file.path, reading, width, running)
+    out.print(first, soft_wrap=True)
+    if others:
+        out.print("also: other causes, of which `seglake verify` tells")
     out.print()
 
 

@@ -175,6 +175,8 @@ pub(crate) struct Misplaced {
     pub(crate) what: &'static str,
     /// Where it belongs: by an index or table of contents, by the unit before it, or by the alignment of units.
     pub(crate) offset: u64,
+    /// What would look the same; empty if it is known where it belongs.
+    pub(crate) against: String,
     /// Tries whether the unit is at another offset.
     pub(crate) check: Box<dyn FnMut(u64) -> Result<Trial>>,
 }

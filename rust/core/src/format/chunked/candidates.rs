@@ -10,7 +10,7 @@ use super::{LIMIT_BYTES, hop, index};
 use crate::engine::candidate::{
     Candidate, Candidates, MAX_TRIED_BYTES, Misplaced, Trial, read_piece,
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ledger::{Cause, Span};
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
@@ -100,6 +100,7 @@ impl Chunked {
             found.push(Misplaced {
                 what: "chunk",
                 offset: item.file_offset.cast_unsigned(),
+                against: String::new(),
                 check: Box::new(check),
             });
         }
@@ -142,12 +143,21 @@ impl Chunked {
             return Ok(Vec::new());
         };
         let is_aligned = found.is_multiple_of(ALIGNMENT);
+        let is_chunk = |at| Ok::<_, Error>(hop::read(&*self.source, at)?.verified().is_some());
         let offset = match expected {
-            Some(at) if hop::read(&*self.source, at)?.verified().is_some() => found,
+            Some(at) if at < self.source.len() && is_chunk(at)? => found,
             // One at a later place may follow others that are damaged.
             Some(at) if !is_aligned || found < at => at,
             Some(_) => found,
             None => (found + ALIGNMENT / 2) / ALIGNMENT * ALIGNMENT,
+        };
+        let over = found % ALIGNMENT;
+        let against = match expected {
+            Some(_) => String::new(),
+            None => format!(
+                "{over} bytes inserted, {} missing, {ALIGNMENT} more of either, or what is left of chunks that are gone would look the same",
+                ALIGNMENT - over
+            ),
         };
         let check = move |at| {
             Ok(Trial {
@@ -158,6 +168,7 @@ impl Chunked {
         let misplaced = Misplaced {
             what: "chunk",
             offset,
+            against,
             check: Box::new(check),
         };
         Ok(Vec::from_iter((offset != found).then_some(misplaced)))

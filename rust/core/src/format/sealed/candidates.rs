@@ -168,6 +168,7 @@ impl Candidates for Sealed {
             found.push(Misplaced {
                 what: "message",
                 offset,
+                against: String::new(),
                 check: Box::new(check),
             });
         }

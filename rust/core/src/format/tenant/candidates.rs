@@ -9,8 +9,8 @@ use super::{VERSION_1, VERSION_2};
 use crate::cursor::Cursor;
 use crate::engine::Stated;
 use crate::engine::candidate::{
-    Candidate, Candidates, MAX_LENGTHS_TRIED_BYTES, MAX_MISPLACED, MAX_SYNDROME_BYTES,
-    MAX_TRIED_BYTES, Misplaced, Syndrome, Trial, read_piece,
+    Candidate, Candidates, MAX_MISPLACED, MAX_SYNDROME_BYTES, MAX_TRIED_BYTES, Misplaced, Syndrome,
+    Trial, read_piece,
 };
 use crate::error::Result;
 use crate::ledger::{Cause, Span};
@@ -84,7 +84,7 @@ impl Candidates for Tenant {
         let entries = self.entries_within(span, MAX_MISPLACED)?;
         let short = entries
             .into_iter()
-            .filter(|entry| entry.length <= MAX_LENGTHS_TRIED_BYTES);
+            .filter(|entry| entry.length <= MAX_SYNDROME_BYTES);
         Ok(short.map(|entry| self.moved(entry)).collect())
     }
 }
@@ -149,9 +149,16 @@ impl Tenant {
         Misplaced {
             what: "block",
             offset: entry.offset,
+            against: String::new(),
             check: Box::new(move |at| {
                 let end = at.saturating_add(entry.length);
-                if end > source.len() {
+                // Two numbers that the entry has as well begin a block, which may be long.
+                bytes.clear();
+                read_piece(&*source, &(at..source.len().min(at + 8)), &mut bytes)?;
+                let mut head = Cursor::new(&bytes);
+                let numbers = (head.u32_be(), head.u32_be());
+                let is_head = numbers == (Some(entry.messages), Some(entry.tenant.len));
+                if end > source.len() || !is_head {
                     return Ok(Trial::NOTHING);
                 }
                 bytes.clear();

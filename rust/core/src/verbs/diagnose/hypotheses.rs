@@ -211,10 +211,17 @@ fn too_short(case: &mut Case<'_>, own: &mut Damaged<'_>) -> Result<Option<Explan
         shift::bytes_of(span.len()),
         span.start
     );
+    let against = "what is left of a record that is gone would look the same";
     let found = Explanation::new(Reason::InsertedBytes, Certainty::Likely, evidence);
-    let found = found.without(span.start..span.end);
-    let whole = case.best(vec![found.clone()])?;
-    Ok(whole.or_else(|| Some(found.unweighed())))
+    let found = found.but(against).without(span.start..span.end);
+    let found = Explanation {
+        missing: Some(Missing {
+            bytes: 0,
+            records: Some(0),
+        }),
+        ..found
+    };
+    Ok(case.best(vec![found.clone()])?.or(Some(found)))
 }
 
 /// A sector of unknown bytes.
@@ -303,12 +310,15 @@ impl Case<'_> {
         let mut proposals = places::added(self, span)?;
         // What is there twice, too much or missing moves all that follows, of which the longest range is not always the first.
         let front = self.stated.map_or(0, |stated| stated.front);
-        let mut all = self.report.summary.damage.iter();
-        let first = all.find(|own| {
+        let near = self.adjacent(span).first();
+        let mut all = near.into_iter().chain(&self.report.summary.damage);
+        let is_open = |own: &&Span| {
             let is_of_data = own.start >= front && !self.is_by_index(own);
             is_of_data && is_left_of(&self.undone.left, own)
-        });
-        if let Some(first) = first.filter(|own| *own != span).copied() {
+        };
+        let firsts = [all.next().filter(is_open), all.find(is_open)];
+        let firsts = firsts.map(|own| own.filter(|own| *own != span).copied());
+        for first in firsts.into_iter().flatten() {
             proposals.extend(places::repeated(self, &first)?);
             proposals.extend(self.by_index(&first)?);
         }

@@ -138,11 +138,13 @@ pub fn diagnose(
     let front = case.stated.map_or(0, |stated| stated.front);
     // What happened to an index, or at the end, explains damage elsewhere. Else the longest range tells most.
     let mut order: Vec<_> = spans.into_iter().zip(around).collect();
-    order.sort_by_key(|(span, _)| {
-        let is_new = span.cause != Some(Cause::OutOfOrder);
-        let place = (case.is_by_index(span), span.start >= front);
-        (place, is_new, Reverse(span.len()), span.start)
-    });
+    if whole_file.is_none() {
+        order.sort_by_key(|(span, _)| {
+            let is_new = span.cause != Some(Cause::OutOfOrder);
+            let place = (case.is_by_index(span), span.start >= front);
+            (place, is_new, Reverse(span.len()), span.start)
+        });
+    }
     let mut found: Vec<Diagnosis> = Vec::with_capacity(order.len());
     for (span, (before, after)) in order {
         options.poll()?;

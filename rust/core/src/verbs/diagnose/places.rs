@@ -141,9 +141,8 @@ pub(super) fn concatenated(case: &mut Case<'_>, span: &Span) -> Result<Option<Ex
     let explanation = match own.is_appended_to() {
         true => Explanation {
             certainty: Some(Certainty::Likely),
-            ..explanation.but(
-                "older records also follow where a clock was set back, or where two programs wrote",
-            )
+            ..explanation
+                .but("older records also follow a clock that was set back, or another writer")
         },
         false => explanation,
     };

@@ -205,7 +205,8 @@ pub(super) fn misplaced(
             bytes_of(extra + short)
         );
         // A checksum proves where the unit is, but not that the index is correct.
-        let explanation = Explanation::new(reason, Certainty::Likely, evidence);
+        let explanation =
+            Explanation::new(reason, Certainty::Likely, evidence).but(misplaced.against);
         let change = match at > offset {
             true => (span.start..span.start + extra, Fill::Zeros(0)),
             false => (at..at, Fill::Zeros(short)),

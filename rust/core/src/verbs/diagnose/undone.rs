@@ -97,7 +97,8 @@ impl Case<'_> {
             };
             explanation.regained = report.summary.records - self.undone.records;
             explanation.is_sound = is_sound && is_alone;
-            if explanation.is_sound {
+            // What would look the same speaks against it, however sound the file is then.
+            if explanation.is_sound && explanation.against.is_empty() {
                 explanation.certainty = Some(Certainty::Proven);
             }
             best = Some((explanation, undone));

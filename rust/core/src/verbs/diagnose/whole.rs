@@ -100,7 +100,8 @@ pub(super) fn transformed(case: &mut Case<'_>) -> Result<Option<Explanation>> {
         let mut end = probe.len() as u64;
         if end < len && report.summary.records > before {
             let more = first(case, MAX_BYTES)?;
-            if let Some(found) = case.try_undone(undo(&more))? {
+            let Some(undone) = undo(&more) else { continue };
+            if let Some(found) = case.try_undone(Some(undone))? {
                 (report, end) = (found, more.len() as u64);
             }
         }
@@ -108,7 +109,7 @@ pub(super) fn transformed(case: &mut Case<'_>) -> Result<Option<Explanation>> {
         let is_sound = report.is_sound() && end == len;
         let regained = records.saturating_sub(before);
         // Some records are sound as they are: undoing it must not cost them.
-        if regained == 0 || before > 0 && !is_sound && end == len {
+        if regained == 0 || before > 0 && !is_sound {
             continue;
         }
         let (certainty, rest) = match is_sound {
