@@ -274,23 +274,57 @@ def test_conditions_of_polars(predicate: pl.Expr, found: list[object]) -> None:
     assert conditions(predicate, {"offset": "int64", "timestamp": "timestamp", "type": "text"}) == found
 
 
-def test_work_in_order_is_bounded_and_ends() -> None:
+class Room:
+    """A semaphore that counts the threads that wait for any of its kind and were not let go on."""
+
+    changed = threading.Condition()
+    waiting = 0
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+        self.let_go = 0
+
+    def acquire(self) -> None:
+        with self.changed:
+            self.value -= 1
+            if self.value >= 0:
+                return
+            Room.waiting += 1
+            self.changed.notify_all()
+            self.changed.wait_for(lambda: self.let_go)
+            self.let_go -= 1
+
+    def release(self) -> None:
+        with self.changed:
+            self.value += 1
+            if self.value <= 0:
+                self.let_go += 1
+                Room.waiting -= 1
+                self.changed.notify_all()
+
+
+# Six things are begun at most. Of one, two results wait beside the one that is made and the one that was taken.
+@pytest.mark.parametrize(("each", "most_begun", "most_made"), [(1, 6, 6), (10, 3, 3 * 3 + 1)])
+def test_work_in_order_is_bounded_and_ends(
+    each: int, most_begun: int, most_made: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     begun: list[int] = []
     made: list[tuple[int, int]] = []
 
     def results(thing: int) -> Iterator[int]:
         begun.append(thing)
-        for number in range(10):
+        for number in range(each):
             made.append((thing, number))
             yield number
 
+    monkeypatch.setattr(threading, "Semaphore", Room)
+    monkeypatch.setattr(Room, "waiting", 0)
     work = in_order(range(100), results, 3)
     assert not begun
     assert next(work) == (0, 0)
-    time.sleep(0.2)
-    # Six things at most, one of them with the result that was taken, and two results that wait or are about to.
-    assert len(begun) <= 6
-    assert len(made) <= 6 * 3 + 1
+    with Room.changed:
+        assert Room.changed.wait_for(lambda: Room.waiting == 3, timeout=60)
+    assert (len(begun), len(made)) == (most_begun, most_made)
     work.close()
     assert not [thread for thread in threading.enumerate() if thread.name == "seglake"]
 
