@@ -1,12 +1,13 @@
 //! Reading ahead changes when batches are made, and nothing else; and unsigned 64-bit numbers as other types.
 
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::counting::Counting;
 use crate::common::format_of;
-use crate::common::{lenient, segment, source};
+use crate::common::{Windowed, lenient, segment, source};
 use crate::messages;
 use crate::vectors::cases;
 use seglake::Error;
@@ -76,47 +77,91 @@ fn ahead(source: Arc<dyn Source>, options: &Options) -> Batches {
     .unwrap()
 }
 
-/// Waits until a number does not change any more.
-fn settled(counting: &Counting, read: &mut u64) {
-    let until = Instant::now() + Duration::from_secs(60);
-    loop {
-        thread::sleep(Duration::from_millis(50));
-        let more = counting.take().0;
-        *read += more;
-        if more == 0 && *read > 0 || Instant::now() > until {
-            return;
-        }
+/// A source that counts the bytes that are read, and notes when they are more than they may be.
+struct Limited {
+    source: Windowed,
+    read: AtomicU64,
+    most: AtomicU64,
+    is_over: AtomicBool,
+}
+
+impl Limited {
+    fn new(bytes: Vec<u8>) -> Arc<Self> {
+        Arc::new(Self {
+            source: Windowed(bytes),
+            read: AtomicU64::new(0),
+            most: AtomicU64::new(0),
+            is_over: AtomicBool::new(false),
+        })
     }
+
+    fn read(&self) -> u64 {
+        self.read.load(Ordering::SeqCst)
+    }
+}
+
+impl Source for Limited {
+    fn len(&self) -> u64 {
+        self.source.len()
+    }
+
+    fn path(&self) -> Option<&Path> {
+        None
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> seglake::Result<()> {
+        let len = buffer.len() as u64;
+        if self.read.fetch_add(len, Ordering::SeqCst) + len > self.most.load(Ordering::SeqCst) {
+            self.is_over.store(true, Ordering::SeqCst);
+        }
+        self.source.read_exact_at(offset, buffer)
+    }
+}
+
+/// Waits for what another thread does.
+fn wait_until(is_done: impl Fn() -> bool) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !is_done() {
+        assert!(Instant::now() < until, "it is waited for in vain");
+        thread::yield_now();
+    }
+}
+
+/// How many bytes are read for no batch, for one, for two, and so on, where none is made ahead.
+fn read_for(options: &Options) -> Vec<u64> {
+    let (source, limits) = (Limited::new(large()), Limits::default().rows(10));
+    let mut batches = Batches::new(source.clone(), options, selection(options), limits).unwrap();
+    let mut read = vec![source.read()];
+    while batches.next_batch().unwrap().is_some() {
+        read.push(source.read());
+    }
+    read
 }
 
 #[test]
 fn at_most_two_batches_are_made_ahead_and_none_before_the_first_is_asked_for() {
     let options = lenient().format(&active::FORMAT).window_bytes(4 << 10);
-    let counting = Counting::new(large());
-    let mut batches = ahead(counting.clone(), &options);
-    counting.take();
-    thread::sleep(Duration::from_millis(100));
-    assert_eq!(
-        counting.take().0,
-        0,
-        "nothing is read before it is asked for"
-    );
-    let mut read = 0;
+    let read_for = read_for(&options);
+    assert!(read_for.is_sorted_by(|one, next| one < next));
+    let source = Limited::new(large());
+    source.most.store(read_for[0], Ordering::SeqCst);
+    drop(ahead(source.clone(), &options));
+    assert_eq!(Arc::strong_count(&source), 1, "no thread has begun");
+    assert!(!source.is_over.load(Ordering::SeqCst));
+    let source = Limited::new(large());
+    let mut batches = ahead(source.clone(), &options);
     for taken in 1..=20 {
-        assert_eq!(
-            batches.next_batch().unwrap().unwrap().records.num_rows(),
-            10
-        );
-        settled(&counting, &mut read);
-        // A batch has about 10 KiB; a group of messages that is hashed together may be read at once.
-        let most = (taken + 2) * (11 << 10) + (256 << 10);
-        assert!(read <= most, "{read} bytes for {taken} batches");
-        assert!(read >= taken * (10 << 10));
+        source.most.store(read_for[taken + 2], Ordering::SeqCst);
+        let batch = batches.next_batch().unwrap().unwrap();
+        assert_eq!(batch.records.num_rows(), 10);
+        wait_until(|| source.read() >= read_for[taken + 2]);
     }
+    // A thread that does not wait would make at least one more batch while another one makes all.
+    given(ahead(Limited::new(large()), &options));
+    assert!(!source.is_over.load(Ordering::SeqCst));
     drop(batches);
-    settled(&counting, &mut read);
-    assert_eq!(counting.take().0, 0, "nobody reads any more");
-    assert!(read < 1 << 20);
+    wait_until(|| Arc::strong_count(&source) == 1);
+    assert_eq!(source.read(), read_for[22], "nothing more is read");
 }
 
 #[test]
