@@ -2,8 +2,10 @@
 
 use crate::common::sealed as segments;
 use crate::tenant_segments;
+use std::cell::RefCell;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
@@ -198,6 +200,11 @@ fn what_cannot_be_read_is_an_error() {
     }
 }
 
+thread_local! {
+    /// Dropped when the thread ends, and so after its failure is recorded.
+    static AT_END: RefCell<Option<Sender<()>>> = const { RefCell::new(None) };
+}
+
 /// If several parts cannot be read, the error is that of the first part in the file, whichever thread fails first.
 #[test]
 fn the_first_failure_in_the_file_is_reported() {
@@ -205,21 +212,21 @@ fn the_first_failure_in_the_file_is_reported() {
     for is_last_first in [false, true] {
         // Both threads have come to their part before one of them fails.
         let (both, begun) = (Barrier::new(2), Mutex::new(Vec::new()));
-        let failed = AtomicBool::new(false);
+        let (sender, receiver) = channel();
+        let (sender, receiver) = (Mutex::new(Some(sender)), Mutex::new(receiver));
         let source = watched(&bytes, move |offset| {
             begun.lock().unwrap().push(offset);
             both.wait();
             let first = begun.lock().unwrap().iter().copied().min();
             let is_first = Some(offset) == first;
-            // Gives the other failure time to be recorded. The result must be the same whichever is recorded
-            // first.
             if is_first == is_last_first {
-                while !failed.load(Ordering::Acquire) {
-                    std::thread::yield_now();
-                }
-                std::thread::sleep(Duration::from_millis(20));
+                // The other failure is recorded first.
+                let receiver = receiver.lock().unwrap();
+                let ended = receiver.recv_timeout(Duration::from_secs(60));
+                assert_eq!(ended, Err(RecvTimeoutError::Disconnected));
+            } else {
+                AT_END.set(sender.lock().unwrap().take());
             }
-            failed.store(true, Ordering::Release);
             let which = if is_first { "first" } else { "second" };
             let failing = std::io::Error::other("the disk is failing");
             Err(Error::io(None, format!("cannot read the {which}"), failing))
