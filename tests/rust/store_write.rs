@@ -1,5 +1,6 @@
 //! Threads that write to a log on a disk that fails or panics: none waits for ever, and each is told the truth.
 
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use seglake::store::{Durability, LogOptions, LogReader, NewRecord, SegmentLog};
 use uuid::Uuid;
 
 const LONG: Duration = Duration::from_secs(3600);
+const THREADS: usize = 4;
 
 fn folder() -> &'static Path {
     Path::new("/data/log")
@@ -80,12 +82,16 @@ fn until_it_panics(options: LogOptions, disk: &Simulated, call: IsOf, after: usi
     let log = Arc::new(open(options));
     let own = log.clone();
     let panicked = ends(move || {
+        let between = Arc::new(AtomicUsize::new(THREADS));
         let write = || {
+            BETWEEN.set(between.clone());
             let told = catch_unwind(AssertUnwindSafe(|| {
                 loop {
+                    between.fetch_sub(1, Ordering::AcqRel);
                     if let Err(error) = own.write(b"type", [b'v'; 60]) {
                         return error;
                     }
+                    between.fetch_add(1, Ordering::AcqRel);
                 }
             }));
             let is_told = |error: &Error| {
@@ -94,7 +100,7 @@ fn until_it_panics(options: LogOptions, disk: &Simulated, call: IsOf, after: usi
             told.inspect(is_told).is_err()
         };
         std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..4).map(|_| scope.spawn(write)).collect();
+            let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(write)).collect();
             let ended = threads.into_iter().map(|own| own.join().unwrap());
             ended.filter(|panicked| *panicked).count()
         })
@@ -117,9 +123,19 @@ fn until_it_panics(options: LogOptions, disk: &Simulated, call: IsOf, after: usi
     panicked
 }
 
-/// Time for other threads to wait for a sync.
-fn brief() -> u64 {
-    std::thread::sleep(Duration::from_micros(100));
+thread_local! {
+    /// How many of the threads that write with this one are between two writes.
+    static BETWEEN: RefCell<Arc<AtomicUsize>> = RefCell::default();
+}
+
+/// Holds up a thread that writes until all others write, too, and lets them come to where they wait for this one.
+fn hold_until_all_write() -> u64 {
+    while BETWEEN.with_borrow(|own| own.load(Ordering::Acquire)) > 0 {
+        std::thread::yield_now();
+    }
+    for _ in 0..100 {
+        std::thread::yield_now();
+    }
     0
 }
 
@@ -127,7 +143,7 @@ fn brief() -> u64 {
 fn a_panic_in_a_commit_leaves_nobody_waiting() {
     let is_sync = |own: &Done| is_of(own, Call::Sync, ".active");
     for after in [0, 1, 5] {
-        let disk = Simulated::new().pausing(brief);
+        let disk = Simulated::new().pausing(hold_until_all_write);
         let endless = options(&disk).segment_bytes(1 << 20);
         assert_eq!(until_it_panics(endless, &disk, is_sync, after), 1);
     }
@@ -143,7 +159,7 @@ fn a_panic_while_a_segment_ends_leaves_nobody_waiting() {
         |own| is_of(own, Call::Create, ".active"),
     ];
     for is_of in kinds {
-        let disk = Simulated::new().pausing(brief);
+        let disk = Simulated::new().pausing(hold_until_all_write);
         assert_eq!(until_it_panics(options(&disk), &disk, is_of, 3), 1);
     }
 }
@@ -151,7 +167,7 @@ fn a_panic_while_a_segment_ends_leaves_nobody_waiting() {
 #[test]
 fn a_panic_while_appending_leaves_nobody_waiting() {
     for durability in [Durability::Flush, Durability::Fsync] {
-        let disk = Simulated::new().pausing(brief);
+        let disk = Simulated::new().pausing(hold_until_all_write);
         let options = options(&disk).durability(durability);
         let is_write = |own: &Done| is_of(own, Call::Write, ".active");
         assert_eq!(until_it_panics(options, &disk, is_write, 3), 1);
