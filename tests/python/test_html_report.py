@@ -436,10 +436,11 @@ def test_the_page_of_recover_says_where_all_bytes_are(report, tmp_path: Path) ->
     ):
         assert said in tree.text
     assert f"to undo seglake recover --undo {new} ORIGINAL" in tree.text
-    # The page never takes the place of what was recovered.
+    # The page comes first: where it cannot be, nothing is recovered, and it never takes the place of what was.
     again = tmp_path / "again.active"
-    done = here("recover", "--html", again, path, again)
-    assert (done.status, again.read_bytes()) == (2, new.read_bytes())
+    for page in (again, tmp_path / "no folder" / "page.html"):
+        done = here("recover", "--html", page, path, again)
+        assert (done.status, (tmp_path / "again.active.quarantine").exists()) == (2, False)
 
 
 @pytest.mark.parametrize("cause", ["wrong key", "gzip"])
