@@ -127,10 +127,11 @@ impl Chunked {
         let head = hop::read(&*self.source, span.start)?.verified();
         let head = head.filter(|_| !follows);
         let expected = head.map(|header| align(header.payload_end(span.start)));
-        let from = expected
-            .unwrap_or_default()
-            .saturating_sub(MAX_SHIFTED_BYTES);
-        let from = from.max(span.start + 1);
+        let first = span.start + 1;
+        let from = match expected {
+            Some(at) => first.max(at.saturating_sub(MAX_SHIFTED_BYTES)),
+            None => first,
+        };
         let end = self.source.len().min(from + 2 * MAX_SHIFTED_BYTES);
         let mut bytes = Vec::new();
         if from < end {
@@ -142,21 +143,20 @@ impl Chunked {
         let Some(found) = found.map(|place| from + place as u64) else {
             return Ok(Vec::new());
         };
-        let is_aligned = found.is_multiple_of(ALIGNMENT);
-        let is_chunk = |at| Ok::<_, Error>(hop::read(&*self.source, at)?.verified().is_some());
-        let offset = match expected {
-            Some(at) if at < self.source.len() && is_chunk(at)? => found,
-            // One at a later place may follow others that are damaged.
-            Some(at) if !is_aligned || found < at => at,
-            Some(_) => found,
-            None => (found + ALIGNMENT / 2) / ALIGNMENT * ALIGNMENT,
-        };
         let over = found % ALIGNMENT;
-        let against = match expected {
-            Some(_) => String::new(),
-            None => format!(
-                "{over} bytes inserted, {} missing, {ALIGNMENT} more of either, or what is left of chunks that are gone would look the same",
-                ALIGNMENT - over
+        let is_chunk = |at| Ok::<_, Error>(hop::read(&*self.source, at)?.verified().is_some());
+        let (offset, against) = match expected {
+            // One that is after its place, where one may begin, may follow others that are damaged.
+            Some(at) if over == 0 && found >= at => return Ok(Vec::new()),
+            Some(at) if at < self.source.len() && is_chunk(at)? => return Ok(Vec::new()),
+            Some(at) => (at, String::new()),
+            None if over == 0 => return Ok(Vec::new()),
+            None => (
+                (found + ALIGNMENT / 2) / ALIGNMENT * ALIGNMENT,
+                format!(
+                    "{over} bytes inserted, {} missing, {ALIGNMENT} more of either, or what is left of chunks that are gone would look the same",
+                    ALIGNMENT - over
+                ),
             ),
         };
         let check = move |at| {
@@ -165,13 +165,12 @@ impl Chunked {
                 work: 0,
             })
         };
-        let misplaced = Misplaced {
+        Ok(vec![Misplaced {
             what: "chunk",
             offset,
             against,
             check: Box::new(check),
-        };
-        Ok(Vec::from_iter((offset != found).then_some(misplaced)))
+        }])
     }
 
     /// A payload that would match its header.

@@ -310,15 +310,16 @@ impl Case<'_> {
         let mut proposals = places::added(self, span)?;
         // What is there twice, too much or missing moves all that follows, of which the longest range is not always the first.
         let front = self.stated.map_or(0, |stated| stated.front);
-        let near = self.adjacent(span).first();
-        let mut all = near.into_iter().chain(&self.report.summary.damage);
         let is_open = |own: &&Span| {
             let is_of_data = own.start >= front && !self.is_by_index(own);
             is_of_data && is_left_of(&self.undone.left, own)
         };
-        let firsts = [all.next().filter(is_open), all.find(is_open)];
-        let firsts = firsts.map(|own| own.filter(|own| *own != span).copied());
-        for first in firsts.into_iter().flatten() {
+        let near = self.adjacent(span).first().filter(is_open);
+        let all = &self.report.summary.damage;
+        let firsts = near.into_iter().chain(all.iter().find(is_open));
+        let mut firsts: Vec<_> = firsts.filter(|own| *own != span).copied().collect();
+        firsts.dedup();
+        for first in firsts {
             proposals.extend(places::repeated(self, &first)?);
             proposals.extend(self.by_index(&first)?);
         }

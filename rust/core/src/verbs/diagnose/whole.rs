@@ -7,7 +7,6 @@ use super::{Case, shift};
 use crate::error::Result;
 use crate::saturating::saturating_usize;
 use crate::source::BytesSource;
-use crate::verbs::Report;
 use crate::verbs::diagnosis::{Certainty, Reason};
 
 /// How many bytes of a file are transformed, to see whether that brings any record back.
@@ -94,14 +93,15 @@ pub(super) fn transformed(case: &mut Case<'_>) -> Result<Option<Explanation>> {
         if *reason == Reason::ByteOrder && before > 0 {
             continue;
         }
-        let Some(mut report) = case.try_undone(undo(&probe))? else {
+        let Some(undone) = undo(&probe) else { continue };
+        let Some(mut report) = case.try_source(Arc::new(BytesSource::new(undone)))? else {
             continue;
         };
         let mut end = probe.len() as u64;
         if end < len && report.summary.records > before {
             let more = first(case, MAX_BYTES)?;
             let Some(undone) = undo(&more) else { continue };
-            if let Some(found) = case.try_undone(Some(undone))? {
+            if let Some(found) = case.try_source(Arc::new(BytesSource::new(undone)))? {
                 (report, end) = (found, more.len() as u64);
             }
         }
@@ -146,16 +146,6 @@ fn blank(len: u64, data_end: u64) -> Option<Explanation> {
         _ => return None,
     };
     Some(Explanation::new(reason, Certainty::Proven, evidence).at(0..len))
-}
-
-impl Case<'_> {
-    /// The report on the bytes with a transformation undone, if they look like its result.
-    fn try_undone(&mut self, undone: Option<Vec<u8>>) -> Result<Option<Report>> {
-        match undone {
-            Some(undone) => self.try_source(Arc::new(BytesSource::new(undone))),
-            None => Ok(None),
-        }
-    }
 }
 
 /// The bytes with each CR LF turned into LF, if no LF is alone.
