@@ -103,8 +103,11 @@ def command(
                 )
         return _undo(source, destination, quarantine, overwrite=overwrite, as_json=as_json, spool_limit=spool_limit)
     import seglake
+    from seglake._native import is_log_name
 
     options.check_key(how["key"])
+    # What happened to a segment of a log is known with the log's mark, by which recovering does not go.
+    is_told = as_json or not is_log_name(PurePath(source).name)
     page = opened_report(html, no_values=no_values)
     with opened_to_rewrite(source, destination, quarantine, spool_limit=spool_limit) as (file, advance):
         found = None if page is None else page.verify(file, how)
@@ -122,7 +125,9 @@ def command(
                 progress=advance,
                 **options.given(how),
             )
-            report = recovered.report if recovered.report.ok else found or _explained(file, how)
+            report = recovered.report
+            if is_told and not report.ok:
+                report = found or _explained(file, how)
             if page is not None:
                 page.remark(_in_a_sentence(recovered, destination, quarantine))
                 written = page.write()
@@ -134,8 +139,6 @@ def command(
             if written is not None:
                 # It says what there was, also where recovering is refused.
                 click.echo(written, err=as_json)
-    from seglake._native import is_log_name
-
     reading = options.as_typed(how)
     if as_json:
         told = json_text(
@@ -143,23 +146,22 @@ def command(
         )
         click.echo(told)
     else:
-        # What happened to a segment of a log is known with the log's mark, by which recovering does not go.
-        if not report.ok and not is_log_name(PurePath(source).name):
+        if is_told and not report.ok:
             show_cause(report, file, reading, sys.stdout, running="recover")
         click.echo(_summary(recovered, file, destination, quarantine))
     return Status.DAMAGED if recovered.lost or is_restorable else Status.SOUND
 
 
-def _explained(file: Input, how: dict[str, Any]) -> Report:
+def _explained(file: Input, how: dict[str, Any], explain: bool | int = True) -> Report:
     """What is found in a file by itself, with what its damage comes from."""
     import seglake
 
-    return seglake.verify(file.from_start(), sidecar=None, **options.given(how))
+    return seglake.verify(file.from_start(), sidecar=None, explain=explain, **options.given(how))
 
 
 def _nothing_sound(file: Input, how: dict[str, Any]) -> Trouble:
     """What happened to a file in which no record is sound, and what to do instead of recovering it."""
-    report = _explained(file, how)
+    report = _explained(file, how, explain=1)
     said = advise(report, report.diagnoses[0], file.path, options.as_typed(how))
     headline = f"{printable(file.label)}: nothing to recover, nothing was written: {said.headline}"
     forced = "\n  --force   recovers no record: it puts all of the file into the quarantine"

@@ -664,7 +664,7 @@ REASONS: Final[dict[str, Reason]] = {
         commands=("seglake index {file}",),
     ),
 }
-"""Of damage, as diagnoses name them; the last nine of logs and of the index of a chunked log."""
+"""Of damage, as diagnoses name them; the last eight of logs and of the index of a chunked log."""
 WRONG_KEY: Final = f"{REASONS['wrong_key'].title}: {REASONS['wrong_key'].happened}"
 
 
