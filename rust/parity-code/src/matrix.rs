@@ -69,7 +69,7 @@ impl Matrix {
     #[must_use]
     pub fn row(&self, sum: usize) -> &[u8] {
         let start = sum.saturating_mul(self.columns);
-        let rest = self.factors.get(start..).unwrap_or_default();
-        rest.get(..self.columns).unwrap_or_default()
+        let end = start.saturating_add(self.columns);
+        self.factors.get(start..end).unwrap_or_default()
     }
 }

@@ -26,7 +26,9 @@ pub(crate) fn add<S: Simd<N>, const N: usize, const C: usize, const R: usize, co
     columns: &[&[u8]],
     sums: &mut [&mut [u8]],
 ) {
-    let len = columns.first().map_or(0, |column| column.len());
+    let Some(len) = columns.first().map(|column| column.len()) else {
+        return;
+    };
     for columns in columns.chunks(C) {
         let mut start = 0;
         while start < len {
@@ -75,14 +77,19 @@ fn add_rows<S: Simd<N>, const N: usize, const C: usize, const R: usize, const V:
 ) {
     let mut tables = [[simd.table(0); R]; C];
     for index in 0..R {
-        let factors = matrix.row(row + index).get(first..).unwrap_or_default();
+        let factors = matrix
+            .row(row + index)
+            .get(first..)
+            .always("a factor for each column");
         for (tables, factor) in tables.iter_mut().zip(factors) {
             if let Some(table) = tables.get_mut(index) {
                 *table = simd.table(*factor);
             }
         }
     }
-    let len = tiles.first().map_or(0, |tile| tile.len());
+    let Some(len) = tiles.first().map(|tile| tile.len()) else {
+        return;
+    };
     let wide = len / (N * V);
     let mut vectors = [[].as_slice(); C];
     for (vectors, tile) in vectors.iter_mut().zip(tiles) {
@@ -101,10 +108,15 @@ fn add_rows<S: Simd<N>, const N: usize, const C: usize, const R: usize, const V:
     }
     let done = wide * N * V;
     for (index, sum) in sums.iter_mut().enumerate() {
-        let factors = matrix.row(row + index).get(first..).unwrap_or_default();
-        let sum = sum.get_mut(start + done..).unwrap_or_default();
+        let factors = matrix
+            .row(row + index)
+            .get(first..)
+            .always("a factor for each column");
+        let sum = sum
+            .get_mut(start + done..)
+            .always("sums as long as columns");
         for (factor, tile) in factors.iter().zip(tiles) {
-            add_bytes(*factor, tile.get(done..).unwrap_or_default(), sum);
+            add_bytes(*factor, tile.get(done..).always("tiles of one length"), sum);
         }
     }
 }
