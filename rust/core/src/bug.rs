@@ -25,9 +25,14 @@ pub trait OrBug<T>: Sized {
     fn or_bug_value(self, expected: &'static str, instead: T) -> T;
 
     /// As [`or_bug_value`](Self::or_bug_value), with the type's default value.
+    #[inline(always)]
+    #[track_caller]
     fn or_bug_default(self, expected: &'static str) -> T
     where
-        T: Default;
+        T: Default,
+    {
+        self.or_bug_value(expected, T::default())
+    }
 }
 
 impl<T> OrBug<T> for Option<T> {
@@ -48,18 +53,6 @@ impl<T> OrBug<T> for Option<T> {
         }
         self.unwrap_or(instead)
     }
-
-    #[inline(always)]
-    #[track_caller]
-    fn or_bug_default(self, expected: &'static str) -> T
-    where
-        T: Default,
-    {
-        if cfg!(debug_assertions) && self.is_none() {
-            Bug::error(expected, None);
-        }
-        self.unwrap_or_default()
-    }
 }
 
 impl<T, E: fmt::Display> OrBug<T> for std::result::Result<T, E> {
@@ -76,15 +69,6 @@ impl<T, E: fmt::Display> OrBug<T> for std::result::Result<T, E> {
     #[track_caller]
     fn or_bug_value(self, expected: &'static str, instead: T) -> T {
         self.ok().or_bug_value(expected, instead)
-    }
-
-    #[inline(always)]
-    #[track_caller]
-    fn or_bug_default(self, expected: &'static str) -> T
-    where
-        T: Default,
-    {
-        self.ok().or_bug_default(expected)
     }
 }
 

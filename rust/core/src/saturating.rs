@@ -1,37 +1,42 @@
 //! Conversions of numbers that saturate. Each returns the largest value of the smaller type if the number is too large,
 //! and its comment says why that is right.
 
+/// The number, or else the largest of its type, which is `most`.
+fn saturating<T>(number: impl TryInto<T>, most: T) -> T {
+    number.try_into().unwrap_or(most)
+}
+
 /// A length in memory. A number above `usize::MAX` becomes `usize::MAX`, which no buffer reaches.
 pub(crate) fn saturating_usize(bytes: impl TryInto<usize>) -> usize {
-    bytes.try_into().unwrap_or(usize::MAX)
+    saturating(bytes, usize::MAX)
 }
 
 /// A length or offset in an Arrow view. Buffers of views end before 2^31 bytes; arrays with longer ones are refused.
 #[cfg(feature = "arrow")]
 pub(crate) fn saturating_u32(bytes: usize) -> u32 {
-    bytes.try_into().unwrap_or(u32::MAX)
+    saturating(bytes, u32::MAX)
 }
 
 /// An offset in an Arrow array. Data ends before 2^31 bytes; arrays with longer data are refused.
 pub(crate) fn saturating_i32(bytes: usize) -> i32 {
-    bytes.try_into().unwrap_or(i32::MAX)
+    saturating(bytes, i32::MAX)
 }
 
 /// A number of bytes or an offset in a file, as a signed number. In files they are below 2^63.
 #[cfg(feature = "arrow")]
 pub(crate) fn saturating_i64(bytes: u64) -> i64 {
-    bytes.try_into().unwrap_or(i64::MAX)
+    saturating(bytes, i64::MAX)
 }
 
 /// A filter's bound, which is not negative. No offset in a file reaches the bounds that saturate.
 #[cfg(feature = "chunked")]
 pub(crate) fn saturating_bound(bound: i128) -> u64 {
-    bound.try_into().unwrap_or(u64::MAX)
+    saturating(bound, u64::MAX)
 }
 
 /// A time as a number of ticks. A time that is too late saturates again in the caller's own type.
 pub(crate) fn saturating_u64(ticks: u128) -> u64 {
-    ticks.try_into().unwrap_or(u64::MAX)
+    saturating(ticks, u64::MAX)
 }
 
 #[cfg(test)]

@@ -86,17 +86,17 @@ pub fn damage(report: &Report) -> Result<RecordBatch> {
             int(span.start),
             int(span.end),
             text(span.kind.as_str()),
-            span.cause.map_or(Value::Null, |cause| text(cause.as_str())),
+            Value::or_null(span.cause.map(|cause| text(cause.as_str()))),
         ];
         if let Some(own) = diagnoses.next_if(|own| own.span == *span) {
             let certainty = own.certainty;
             row.extend([
                 text(own.reason.as_str()),
-                certainty.map_or(Value::Null, |certainty| text(certainty.as_str())),
+                Value::or_null(certainty.map(|certainty| text(certainty.as_str()))),
                 text(&own.evidence),
                 text(&own.against),
-                own.before.as_ref().map_or(Value::Null, neighbour),
-                own.after.as_ref().map_or(Value::Null, neighbour),
+                Value::or_null(own.before.as_ref().map(neighbour)),
+                Value::or_null(own.after.as_ref().map(neighbour)),
                 Value::List(own.repairs.iter().map(repair).collect()),
             ]);
         }
@@ -126,13 +126,15 @@ fn int(number: u64) -> Value<'static> {
 fn neighbour(own: &Neighbour) -> Value<'_> {
     let mut fields = vec![
         int(own.position),
-        own.timestamp.map_or(Value::Null, Value::Timestamp),
+        Value::or_null(own.timestamp.map(Value::Timestamp)),
     ];
     let values = own.id.as_ref().map_or(&[][..], RecordId::values);
     for column in NEIGHBOUR.iter().skip(fields.len()) {
         let mut named = own.identifier.iter().zip(values);
         let value = named.find(|(name, _)| **name == column.name);
-        fields.push(value.map_or(Value::Null, |(_, value)| value.value(column.kind)));
+        fields.push(Value::or_null(
+            value.map(|(_, value)| value.value(column.kind)),
+        ));
     }
     Value::Struct(fields)
 }

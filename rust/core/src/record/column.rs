@@ -155,6 +155,11 @@ impl<'a> Value<'a> {
         matches!(self, Self::Null)
     }
 
+    /// The value, or null if there is none.
+    pub(crate) fn or_null(value: Option<Self>) -> Self {
+        value.unwrap_or(Self::Null)
+    }
+
     /// The bytes of text or binary values.
     #[must_use]
     pub const fn as_bytes(&self) -> Option<&'a [u8]> {

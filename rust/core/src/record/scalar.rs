@@ -62,13 +62,13 @@ impl Scalar {
             (Self::Uuid(uuid), ColumnKind::Uuid) => Value::Uuid(*uuid),
             (Self::Boolean(value), ColumnKind::Boolean) => Value::Boolean(*value),
             (Self::Integer(number), ColumnKind::Timestamp) => {
-                (*number).try_into().map_or(Value::Null, Value::Timestamp)
+                Value::or_null((*number).try_into().ok().map(Value::Timestamp))
             }
             (Self::Integer(number), ColumnKind::Int64) => {
-                (*number).try_into().map_or(Value::Null, Value::Int64)
+                Value::or_null((*number).try_into().ok().map(Value::Int64))
             }
             (Self::Integer(number), ColumnKind::UInt64) => {
-                (*number).try_into().map_or(Value::Null, Value::UInt64)
+                Value::or_null((*number).try_into().ok().map(Value::UInt64))
             }
             (Self::Text(bytes), ColumnKind::Text) => Value::Text(bytes),
             (Self::Text(bytes), ColumnKind::Binary) => Value::Binary(bytes),

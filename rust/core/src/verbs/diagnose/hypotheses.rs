@@ -97,8 +97,8 @@ fn retried(case: &mut Case<'_>, own: &mut Damaged<'_>) -> Result<Option<Explanat
     let Some(found) = shift::retried(&**case.source, own.span)? else {
         return Ok(None);
     };
-    let whole = case.best(vec![found.clone()])?;
-    Ok(Some(whole.unwrap_or_else(|| found.unweighed())))
+    let best = case.best(vec![found.clone()])?;
+    Ok(best.or(Some(found.unweighed())))
 }
 
 /// What a checksum proves of one record, which may also be another's beginning or end. What happened, the file shows.
@@ -166,7 +166,7 @@ fn verified(case: &mut Case<'_>, own: &mut Damaged<'_>) -> Result<Option<Explana
         true => places::concatenated(case, span)?,
         false => None,
     };
-    Ok(Some(whole.unwrap_or(found)))
+    Ok(whole.or(Some(found)))
 }
 
 /// A torn tail by where the file ends, if that is within a unit. Of a file that is appended to only what its writer would remove is an
@@ -309,7 +309,7 @@ impl Case<'_> {
         }
         let mut proposals = places::added(self, span)?;
         // What is there twice, too much or missing moves all that follows, of which the longest range is not always the first.
-        let front = self.stated.map_or(0, |stated| stated.front);
+        let front = self.front();
         let is_open = |own: &&Span| {
             let is_of_data = own.start >= front && !self.is_by_index(own);
             is_of_data && is_left_of(&self.undone.left, own)

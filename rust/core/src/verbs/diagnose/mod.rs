@@ -135,7 +135,7 @@ pub fn diagnose(
         .map(|stated| stated(source, &options))
         .transpose()?
         .flatten();
-    let front = case.stated.map_or(0, |stated| stated.front);
+    let front = case.front();
     // What happened to an index, or at the end, explains damage elsewhere. Else the longest range tells most.
     let mut order: Vec<_> = spans.into_iter().zip(around).collect();
     if whole_file.is_none() {
@@ -261,6 +261,14 @@ impl Case<'_> {
             )
         );
         is_of_index && !self.format.is_appended_to()
+    }
+
+    /// The end of what the file has in front of its data, as its index states.
+    fn front(&self) -> u64 {
+        match self.stated {
+            Some(stated) => stated.front,
+            None => 0,
+        }
     }
 
     /// Whether a range is what a file that was cut off leaves: its last bytes, or else the entries of what came after them.

@@ -63,13 +63,13 @@ impl Explanation {
             },
         };
         Diagnosis {
+            place: self.place(&span),
             span,
             reason: self.reason,
             certainty: self.certainty,
             evidence: self.evidence,
             against: self.against,
             ranges,
-            place: self.place.unwrap_or(span.start..span.end),
             edits: self.changes.iter().map(edit).collect(),
             regained: self.regained,
             is_sound: self.is_sound,
@@ -78,6 +78,11 @@ impl Explanation {
             after,
             repairs: self.repairs,
         }
+    }
+
+    /// Where it happened.
+    pub(super) fn place(&self, span: &Span) -> Range<u64> {
+        self.place.clone().unwrap_or(span.start..span.end)
     }
 
     fn of(self, reason: Reason) -> Self {

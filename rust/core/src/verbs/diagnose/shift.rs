@@ -4,6 +4,7 @@ use super::budget::Budget;
 use super::excerpt::Excerpt;
 use super::reason::Explanation;
 use super::sectors;
+use crate::bug::OrBug;
 use crate::engine::candidate::{Candidate, Candidates, MAX_TRIED_BYTES, Misplaced, read_piece};
 use crate::engine::{Format, Stated};
 use crate::error::Result;
@@ -145,11 +146,11 @@ pub(super) fn lost_return(
         let mut guess = Vec::with_capacity(bytes.len());
         let mut from = 0;
         for at in feeds {
-            guess.extend_from_slice(own.get(from..*at).unwrap_or_default());
+            guess.extend_from_slice(own.get(from..*at).or_bug_default("an LF in the bytes"));
             guess.push(b'\r');
             from = *at;
         }
-        guess.extend_from_slice(own.get(from..).unwrap_or_default());
+        guess.extend_from_slice(own.get(from..).or_bug_default("an LF in the bytes"));
         guess.truncate(body);
         guess.extend_from_slice(elsewhere);
         let Some(trial) = budget.attempt(candidate, &guess) else {

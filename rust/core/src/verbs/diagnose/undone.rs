@@ -113,13 +113,12 @@ impl Case<'_> {
     /// The damaged ranges that an explanation of one explains: those within the place where it happened, those that are sound
     /// with it undone, and what an index says of bytes that are missing.
     pub(super) fn ranges(&self, of: &Span, explanation: &Explanation) -> Vec<Span> {
-        let place = explanation.place.clone();
-        let place = place.unwrap_or(of.start..of.end);
+        let place = explanation.place(of);
         let touches = |range: &Range<u64>| range.start <= place.end && place.start <= range.end;
         let left = self.undone.left.iter().filter(|own| !touches(own));
         let left: Vec<_> = left.cloned().collect();
         let is_undone = !explanation.changes.is_empty();
-        let front = self.stated.map_or(0, |stated| stated.front);
+        let front = self.front();
         // An index that is damaged, or has more than the file, says wrong things of what is whole.
         let is_in_front = place.start < front || of.start == 0;
         let is_of_index =
