@@ -118,6 +118,7 @@ beside:
 
 test-more: $(VENV)/.optimized java ## Run the tests that take long and seldom find anything: Sparks of their own, packages, fewer features, orders of threads
 	$(CARGO) clippy --locked --package seglake --all-targets --no-default-features -- -D warnings
+	$(CARGO) clippy --locked --package seglake-benches --all-targets -- -D warnings
 	$(ORDERS)
 	$(PYTEST) -m more $(PYTEST_ARGS)
 
@@ -137,9 +138,12 @@ test-spark-versions: $(SPARK_VERSIONS:%=build/spark-versions/%/.installed) ## Ru
 test-stores: $(VENV)/.extension build/stores/.installed ## Run the tests of stores against emulators: Azure, Google, HDFS (Node.js, Go)
 	$(BIN)/python -m pytest tests/stores $(PYTEST_ARGS)
 
+# Criterion, and all that it needs, is compiled for nothing else.
+BUT_BENCHES := --exclude seglake-benches
+
 # Whoever changes the code and tests it again and again runs `cargo test`, which compiles the changes alone. Compiling all
 # takes an eighth less time without that.
-RUST_TESTS = CARGO_INCREMENTAL=0 $(CARGO) test --locked --workspace --all-features
+RUST_TESTS = CARGO_INCREMENTAL=0 $(CARGO) test --locked --workspace $(BUT_BENCHES) --all-features
 # The crate is compiled once more for them.
 ORDERS = $(CARGO) test --locked --manifest-path tests/shuttle/Cargo.toml
 
@@ -150,7 +154,7 @@ test-rust: $(VENV)/.requirements ## Run the Rust tests alone, and try orders of 
 properties: $(VENV)/.extension java ## Run the property tests with new cases, and LIVES (10000) lives of a folder, PROPERTY_ROUNDS (1) times
 	for round in $$(seq $(PROPERTY_ROUNDS)); do \
 		seed=$$(od -A n -N 4 -t u4 /dev/urandom | tr -d ' '); echo "PROPTEST_RNG_SEED=$$seed"; \
-		PROPTEST_RNG_SEED=$$seed $(CARGO) test --locked --workspace --all-features || exit 1; \
+		PROPTEST_RNG_SEED=$$seed $(CARGO) test --locked --workspace $(BUT_BENCHES) --all-features || exit 1; \
 		PROPTEST_RNG_SEED=$$seed PROPTEST_CASES=$(MODEL_CASES) $(ORDERS) model:: || exit 1; \
 		SEGLAKE_HYPOTHESIS=new $(BIN)/python -m pytest -m hypothesis $(PYTEST_ARGS) || exit 1; \
 		LIVES=$(LIVES) LIVES_SEED=$$seed $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) tests/python/test_lives.py $(PYTEST_ARGS) || exit 1; \
@@ -215,7 +219,7 @@ sanitize: $(VENV)/.requirements ## Run the tests that reach unsafe code under Ad
 lint: $(VENV)/.extension ## Run the linters and type checks alone
 	$(CARGO) fmt --all --check
 	for own in $(OWN_WORKSPACES); do $(CARGO) fmt --manifest-path $$own/Cargo.toml --check || exit 1; done
-	$(CARGO) clippy --locked --workspace --all-targets --all-features -- -D warnings
+	$(CARGO) clippy --locked --workspace $(BUT_BENCHES) --all-targets --all-features -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps --all-features --package seglake --package highway-batch --package parity-code
 	$(BIN)/python scripts/structure.py
 	CARGO="$(CARGO)" $(BIN)/python scripts/public_api.py
@@ -257,7 +261,7 @@ bench-guard: $(VENV)/.requirements ## Hold the hot paths to their budget of inst
 	CARGO="$(CARGO)" $(BIN)/python scripts/guard.py $(GUARD_ARGS)
 
 criterion: $(VENV)/.requirements ## Run the criterion benches, which compare with their last run
-	$(CARGO) bench --locked --package seglake --all-features --bench active -- $(BENCH_ARGS)
+	$(CARGO) bench --locked --package seglake-benches --bench active -- $(BENCH_ARGS)
 
 kaitai: $(VENV)/.kaitai ## Compile docs/formats/*.ksy into build/kaitai (KAITAI_TARGET=python)
 	@$(BIN)/python scripts/kaitai.py compile --target $(KAITAI_TARGET)
@@ -316,7 +320,7 @@ $(VENV)/.mutants-$(MUTANTS_VERSION): $(VENV)/.requirements
 # Both are at one place in the tree. The optimized one is also one to test with.
 $(VENV)/.extension: $(VENV)/.requirements $(EXTENSION_SOURCES)
 	@rm -f $(VENV)/.optimized
-	CARGO_INCREMENTAL=0 $(BIN)/maturin develop
+	CARGO_INCREMENTAL=0 $(BIN)/maturin develop --features tested
 	@touch $@
 
 $(VENV)/.optimized: $(VENV)/.requirements $(EXTENSION_SOURCES)

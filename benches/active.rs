@@ -18,7 +18,6 @@ mod messages;
 
 use criterion::{BenchmarkGroup, Criterion, Throughput, measurement::WallTime};
 use seglake::checksum::{Key, hash};
-#[cfg(feature = "arrow")]
 use seglake::columns::{Batches, Limits, Selection, UuidType};
 use seglake::format::{Options, WriteOptions, active};
 use seglake::verbs::verify;
@@ -69,7 +68,6 @@ fn bench_verify(criterion: &mut Criterion, named: &(&str, Segment)) {
 }
 
 /// Verified records as Arrow batches of all columns, against copying the file's bytes.
-#[cfg(feature = "arrow")]
 fn bench_arrow(criterion: &mut Criterion, named: &(&str, Segment)) {
     let (mut group, segment) = (group(criterion, "arrow", named), &named.1);
     let source = segment.source();
@@ -162,7 +160,6 @@ fn main() {
         .configure_from_args();
     for segment in &segments() {
         bench_verify(&mut criterion, segment);
-        #[cfg(feature = "arrow")]
         bench_arrow(&mut criterion, segment);
         bench_encode(&mut criterion, segment);
         bench_append(&mut criterion, segment);

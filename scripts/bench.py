@@ -113,7 +113,7 @@ def run(suite: str) -> list[Row]:
         BenchError: it fails.
     """
     if suite == "hostile":
-        cargo("bench", "--locked", "--package", "seglake", "--bench", "hostile")
+        cargo("bench", "--locked", "--package", "seglake-benches", "--bench", "hostile")
         return hostile_rows()
     tunables = {"GLIBC_TUNABLES": f"{HUGE_PAGES}:{KEPT_MEMORY}" if suite == "threads" else HUGE_PAGES}
     environment = tunables | os.environ | {"SEGLAKE_RATIOS": str(FOUND)}
