@@ -177,10 +177,10 @@ crash: $(VENV)/.requirements ## Lose power in CRASH_LOSSES (1000000) ways while 
 	export SEGLAKE_CRASH_SEED=$$seed; \
 	PROPTEST_RNG_SEED=$$seed PROPTEST_CASES=$(MODEL_CASES) $(ORDERS) model:: && \
 	SEGLAKE_CRASH_LOSSES=$(CRASH_LOSSES) $(ORDERS) crash:: -- --nocapture && \
-	SEGLAKE_CRASH_ROUNDS=$(CRASH_ROUNDS) $(CARGO) test --locked --package seglake --all-features --test integration crash_ -- --nocapture
+	SEGLAKE_CRASH_ROUNDS=$(CRASH_ROUNDS) $(CARGO) test --locked --test integration crash_ -- --nocapture
 
 parity: $(VENV)/.requirements ## Damage files and their parity sidecars in PARITY_PATTERNS (1000000) ways within what is promised, and in as many beyond
-	SEGLAKE_PARITY_PATTERNS=$(PARITY_PATTERNS) $(CARGO) test --locked --package seglake --all-features --test integration parity_patterns
+	SEGLAKE_PARITY_PATTERNS=$(PARITY_PATTERNS) $(CARGO) test --locked --test integration parity_patterns
 
 fuse: $(VENV)/.extension ## Lose power FUSE_LOSSES (1000) times below each writer, in a file system of its own (Linux)
 	$(BIN)/python -m tests.losing_disk --losses $(FUSE_LOSSES) --mutants

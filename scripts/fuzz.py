@@ -152,7 +152,7 @@ def run_target(binaries: Path, target: str, seconds: int) -> str | None:
             f"  again:     {binaries / target} {crash}",
             f"  smaller:   {binaries / target} -minimize_crash=1 -max_total_time=60 {crash}",
             f"  as a test: cp {crash} {committed.relative_to(ROOT)}/ "
-            "&& cargo test --workspace --all-features --test integration corpus::",
+            "&& cargo test --test integration corpus::",
         ]
     )
 

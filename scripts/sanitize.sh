@@ -29,7 +29,7 @@ cargo_sanitized() {
         "${CARGO:-cargo}" "$subcommand" --locked --target "$host" "$@"
 }
 
-cargo_sanitized test --package seglake --all-features --test integration -- \
+cargo_sanitized test --test integration -- \
     golden:: corpus:: checksum:: columns::
 cargo_sanitized test --package highway-batch --test kernels
 cargo_sanitized test --package parity-code --test kernels

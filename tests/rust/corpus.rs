@@ -59,7 +59,6 @@ fn replay(name: &str) {
     );
 }
 
-#[cfg(feature = "arrow")]
 /// The targets that `make fuzz` runs are all properties of all formats that are shipped.
 #[test]
 fn every_property_is_fuzzed() {

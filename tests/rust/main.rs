@@ -1,5 +1,5 @@
 //! The integration tests of the crate, as modules of one binary, so that only one is linked. The name of a test begins with that of
-//! its file: `cargo test --workspace --all-features --test integration oplog_writer::` runs those of `oplog_writer.rs`.
+//! its file: `cargo test --test integration oplog_writer::` runs those of `oplog_writer.rs`.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -10,15 +10,15 @@
 
 // Code that several tests share.
 mod common;
-#[cfg(all(unix, feature = "faults"))]
+#[cfg(unix)]
 mod crashes;
 mod diagnoses;
-#[cfg(all(unix, feature = "faults"))]
+#[cfg(unix)]
 mod fault_samples;
 mod messages;
 mod recovery;
 mod renumbering;
-#[cfg(all(unix, feature = "faults"))]
+#[cfg(unix)]
 mod simulated;
 mod splitting;
 mod tenant_segments;
@@ -34,39 +34,37 @@ mod chunked_lookup;
 mod chunked_payload;
 mod chunked_search;
 mod chunked_writer;
-#[cfg(feature = "arrow")]
 mod columns;
-#[cfg(feature = "arrow")]
 mod columns_ahead;
 mod corpus;
-#[cfg(all(unix, feature = "faults"))]
+#[cfg(unix)]
 mod crash_append;
-#[cfg(all(unix, feature = "faults"))]
+#[cfg(unix)]
 mod crash_calls;
-#[cfg(all(unix, feature = "faults"))]
+#[cfg(unix)]
 mod crash_log;
-#[cfg(all(unix, feature = "faults"))]
+#[cfg(unix)]
 mod crash_parity;
-#[cfg(all(unix, feature = "faults"))]
+#[cfg(unix)]
 mod crash_repair;
-#[cfg(all(unix, feature = "faults"))]
+#[cfg(unix)]
 mod crash_snapshot;
-#[cfg(all(unix, feature = "faults"))]
+#[cfg(unix)]
 mod crash_whole;
 mod detection;
 mod diagnose;
 mod diagnose_flips;
 mod diagnose_report;
 mod endings;
-#[cfg(all(unix, feature = "faults"))]
+#[cfg(unix)]
 mod faults;
-#[cfg(all(unix, feature = "faults"))]
+#[cfg(unix)]
 mod faults_append;
 mod filter;
 mod golden;
 mod growth;
 mod growth_end;
-#[cfg(all(unix, feature = "faults"))]
+#[cfg(unix)]
 mod growth_parity;
 mod growth_whole;
 mod hostile;
@@ -78,21 +76,20 @@ mod oplog_limits;
 mod oplog_messages;
 mod oplog_reading;
 mod oplog_writer;
-#[cfg(all(unix, feature = "faults"))]
+#[cfg(unix)]
 mod output;
 mod parity;
 mod parity_damage;
-#[cfg(all(unix, feature = "faults"))]
+#[cfg(unix)]
 mod parity_once;
 mod parity_patterns;
 mod parity_proofs;
-#[cfg(all(unix, feature = "faults"))]
+#[cfg(unix)]
 mod parity_reading;
 mod parts;
 mod parts_planning;
-#[cfg(feature = "arrow")]
 mod parts_threads;
-#[cfg(all(unix, feature = "faults"))]
+#[cfg(unix)]
 mod protect;
 mod protect_again;
 mod read_ahead;
@@ -100,7 +97,7 @@ mod reader;
 mod recover;
 mod recover_autobase;
 mod recover_changing;
-#[cfg(all(unix, feature = "faults"))]
+#[cfg(unix)]
 mod recover_faults;
 mod recover_oplog;
 mod recover_refusals;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::thread;
 
 use proptest::prelude::*;
@@ -39,6 +39,17 @@ fn samples() -> Vec<Sample> {
     }
     samples
 }
+
+/// The samples with their rows and sidecars.
+static PROTECTED: LazyLock<Vec<(Sample, BTreeSet<Row>, Vec<u8>)>> = LazyLock::new(|| {
+    let with_sidecar = |sample: Sample| {
+        let plain: Arc<dyn Source> = Arc::new(BytesSource::new(sample.bytes.clone()));
+        let (rows, _) = rows_of(&plain, &sample.options);
+        let sidecar = protected(&sample.bytes, sample.bytes.len() as u64, set());
+        (sample, rows.into_iter().collect(), sidecar)
+    };
+    samples().into_iter().map(with_sidecar).collect()
+});
 
 /// A file of which a byte is another one in some of the reads.
 struct Turning {
@@ -142,18 +153,14 @@ proptest! {
         is_strict in any::<bool>(),
         repairs in any::<bool>(),
     ) {
-        for sample in samples() {
-            let plain: Arc<dyn Source> = Arc::new(BytesSource::new(sample.bytes.clone()));
-            let (expected, _) = rows_of(&plain, &sample.options);
-            let expected: BTreeSet<_> = expected.into_iter().collect();
+        for (sample, expected, sidecar) in &*PROTECTED {
             let file = Arc::new(Turning {
                 at: at.index(sample.bytes.len()),
                 bytes: Windowed(sample.bytes.clone()),
                 turns,
                 reads: AtomicU32::new(0),
             });
-            let sidecar = protected(&sample.bytes, sample.bytes.len() as u64, set());
-            let sidecar = Arc::new(BytesSource::new(sidecar));
+            let sidecar = Arc::new(BytesSource::new(sidecar.clone()));
             let options = sample.options.clone().strict(is_strict).repair(repairs);
             let Ok(source) = ProtectedSource::open(file, sidecar) else {
                 continue;

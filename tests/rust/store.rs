@@ -1138,7 +1138,7 @@ fn closing_beside_writers_acknowledges_only_what_is_there() {
 }
 
 /// Nobody else begins, seals or removes segments. What others put beside them goes with them.
-#[cfg(all(unix, feature = "faults"))]
+#[cfg(unix)]
 #[test]
 fn retention_lists_the_folder_once() {
     use seglake::faults::{Operation, inject};
@@ -1173,7 +1173,7 @@ fn retention_lists_the_folder_once() {
 }
 
 /// The folder is listed again only if something changed: what was begun, sealed or removed is seen.
-#[cfg(all(unix, feature = "faults"))]
+#[cfg(unix)]
 #[test]
 fn a_look_up_lists_the_folder_once() {
     use seglake::faults::{Operation, inject};

@@ -7,7 +7,6 @@
 mod again;
 mod ahead;
 mod alike;
-#[cfg(feature = "arrow")]
 mod columns;
 mod convert;
 mod diagnose;
@@ -115,7 +114,6 @@ pub static PROPERTIES: &[Property] = &[
         formats: FORMATS,
         extension: "bin",
     },
-    #[cfg(feature = "arrow")]
     Property {
         name: "columns",
         check: columns::check,

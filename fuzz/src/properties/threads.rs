@@ -27,7 +27,6 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
                 "{threads} threads, parts of {part_bytes} bytes"
             );
         }
-        #[cfg(feature = "arrow")]
         batches(&source, &options, &mut draw);
     }
 }
@@ -36,7 +35,6 @@ fn report(result: Result<seglake::verbs::Report, Error>) -> Result<String, End> 
     result.map(|report| told(&report)).map_err(End::of)
 }
 
-#[cfg(feature = "arrow")]
 fn batches(
     source: &std::sync::Arc<dyn seglake::source::Source>,
     options: &Options,
