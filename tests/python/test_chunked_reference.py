@@ -293,7 +293,7 @@ def test_every_damage_is_read_by_the_rules(damage: tuple[str, str]) -> None:
     compare(data)
 
 
-@settings(max_examples=1500, deadline=None, suppress_health_check=RELAXED, print_blob=True)
+@settings(max_examples=500, deadline=None, suppress_health_check=RELAXED, print_blob=True)
 @given(LOGS)
 def test_damaged_logs_are_read_by_the_rules(data: bytes) -> None:
     compare(data)

@@ -183,28 +183,28 @@ def work(fatal):
     else:
         seglake.ingest(root / "src", lake, table=kind, threads=1)
 
-print_deaths(work, 200)
+print_deaths(work, 200, int(sys.argv[4]))
 """
 
 
-def deaths(root: Path, *how: str) -> int:
-    """Returns before how many steps the second run was killed."""
-    script = [sys.executable, "-c", DEATHS, root, *how]
+def deaths(root: Path, *how: str, stride: int) -> range:
+    """Returns the steps before which the second run was killed."""
+    script = [sys.executable, "-c", DEATHS, root, *how, str(stride)]
     path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"PYTHONPATH": path}
     done = subprocess.run(script, capture_output=True, text=True, check=False, env=environment)
     statuses = done.stdout.split()
     assert statuses == ["-9"] * (len(statuses) - 1) + ["0"], done.stderr
-    return len(statuses) - 1
+    return range(1, (len(statuses) - 1) * stride + 1, stride)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_killed_before_any_step_the_next_run_completes_it(tmp_path: Path, kind: Any) -> None:
+def test_killed_before_any_step_the_next_run_completes_it(tmp_path: Path, kind: Any, stride: int) -> None:
     source = sources(tmp_path / "src")
     write_segment(tmp_path / "earlier-0/c.active", 7, value_bytes=50)
-    steps = deaths(tmp_path, kind, "ingest")
-    assert steps > 9
-    for step in range(1, steps + 1):
+    steps = deaths(tmp_path, kind, "ingest", stride=stride)
+    assert steps[-1] > 5
+    for step in steps:
         lake = tmp_path / f"lake-{step:03}"
         again = seglake.ingest(source, lake, table=kind)
         assert (again.records, again.unchanged) in ((8, 0), (0, 2)), step
@@ -212,13 +212,13 @@ def test_killed_before_any_step_the_next_run_completes_it(tmp_path: Path, kind: 
         assert seglake.ingest(source, lake, table=kind).run_id is None
 
 
-def test_a_compaction_that_is_killed_is_completed_by_the_next_run(tmp_path: Path) -> None:
+def test_a_compaction_that_is_killed_is_completed_by_the_next_run(tmp_path: Path, stride: int) -> None:
     source = sources(tmp_path / "src")
     write_segment(tmp_path / "earlier-0/c.active", 7, value_bytes=50)
     write_segment(tmp_path / "earlier-1/d.active", 6, value_bytes=60)
-    steps = deaths(tmp_path, "parquet", "compact")
-    assert steps > 7
-    for step in range(1, steps + 1):
+    steps = deaths(tmp_path, "parquet", "compact", stride=stride)
+    assert steps[-1] > 5
+    for step in steps:
         lake = tmp_path / f"lake-{step:03}"
         seglake.ingest(source, lake)
         values = Counter(row["value"] for row in rows(lake, "parquet", "active"))

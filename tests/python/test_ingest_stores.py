@@ -152,7 +152,7 @@ def from_request(number: int, what: Callable[[int, Request], str | None]) -> Cal
     return fault
 
 
-def test_cut_off_before_any_request_the_next_run_completes_it(lake: Lake) -> None:
+def test_cut_off_before_any_request_the_next_run_completes_it(lake: Lake, stride: int) -> None:
     """For the store that is a process that was killed: nothing comes from it any more."""
     number, ended = 1, False
     while not ended:
@@ -167,7 +167,7 @@ def test_cut_off_before_any_request_the_next_run_completes_it(lake: Lake) -> Non
         lake.store.fault = None
         after = lake.run().records
         assert (before, after) in ((3, 0), (0, 3), (0, 0))
-        number += 3 + number // 8  # a table of Delta Lake takes more requests each time
+        number += 2 + stride + number * stride // 8  # a table of Delta Lake takes more requests each time
     lake.check()
     assert number > 20
 

@@ -27,7 +27,7 @@ ENCODABLE = [path for path in VECTORS if json.loads(path.read_text())["encode"] 
 OTHER_KEY = bytes(range(32))
 
 many = settings(
-    max_examples=1500,
+    max_examples=500,
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

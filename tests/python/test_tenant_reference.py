@@ -25,7 +25,7 @@ assert len(VECTORS) > 70, "the golden vectors are missing"
 ENCODABLE = [path for path in VECTORS if json.loads(path.read_text())["encode"] is not None]
 
 many = settings(
-    max_examples=1500,
+    max_examples=500,
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
