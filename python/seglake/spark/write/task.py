@@ -127,8 +127,7 @@ class TaskWriter:
             writer.sync()
             writer.close()
         except ValueError as error:
-            advice = self._schema.order.advice(None, None)
-            raise ValueError(f"partition {self._partition}: {error}{advice}") from None
+            raise ValueError(f"partition {self._partition}: {error}") from None
         self._writer = None
         written = [each for each in (path, path.with_suffix(_INDEX)) if each.exists()]
         # Before they are put: what fails half way has to be removed.
