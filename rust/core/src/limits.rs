@@ -58,8 +58,6 @@ limits! {
 
     /// The most records in a step, for formats that store each record of a step by itself.
     step_rows: usize = 1024, fuzzing 4;
-    /// How much of the pending ranges of an index is read at once.
-    notes_read_bytes: usize = 16 << 10, fuzzing 32;
     /// A step ends after this many ranges of the index or table of contents. It may emit two more.
     front_step_spans: usize = 1 << 14, fuzzing 2;
     /// Bytes are buffered up to this many before they are written.

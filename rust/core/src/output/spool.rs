@@ -1,6 +1,5 @@
 //! A spool: bytes that are stored until their place is known.
 
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use super::{WriteBuffer, folder};
@@ -14,11 +13,10 @@ use crate::source::FileSource;
 /// also after a kill.
 #[derive(Debug)]
 pub(crate) struct Spool {
-    /// Without a path, there is none before the first flush.
-    file: Option<Handle>,
+    file: Handle,
     disk: DiskRef,
-    /// The path of the final file, if there is one.
-    path: Option<PathBuf>,
+    /// The path of the final file.
+    path: PathBuf,
     buffer: WriteBuffer,
 }
 
@@ -32,22 +30,11 @@ impl Spool {
             Error::io(Some(path), "cannot open a temporary file beside it", error)
         })?;
         Ok(Self {
-            file: Some(Handle::new(file)),
+            file: Handle::new(file),
             disk: disk.clone(),
-            path: Some(path.to_path_buf()),
+            path: path.to_path_buf(),
             buffer: WriteBuffer::new(0),
         })
-    }
-
-    /// An empty spool without a final file. It is in memory as long as it fits into the buffer, then in the system's
-    /// folder for temporary files.
-    pub(crate) fn aside() -> Self {
-        Self {
-            file: None,
-            disk: DiskRef::default(),
-            path: None,
-            buffer: WriteBuffer::new(0),
-        }
     }
 
     /// The bytes that are not in the file yet, to append to. There may be padding before them.
@@ -78,21 +65,12 @@ impl Spool {
     /// [`Error::Io`]. Unwritten bytes stay buffered, and flushing again writes them to their place.
     pub(crate) fn flush(&mut self) -> Result<()> {
         let bytes = self.buffer.len();
-        let path = beside(self.path.as_deref());
-        let failed = |error| {
+        self.buffer.write_to(&self.file).map_err(|error| {
             let action = format!(
                 "cannot write {bytes} bytes to a temporary file beside it: they stay buffered"
             );
-            Error::io(Some(&path), action, error)
-        };
-        let file = match &mut self.file {
-            Some(file) => file,
-            none => {
-                let file = self.disk.nameless(folder(&path)).map_err(failed)?;
-                none.insert(Handle::new(file))
-            }
-        };
-        self.buffer.write_to(file).map_err(failed)
+            Error::io(Some(&self.path), action, error)
+        })
     }
 
     /// All bytes, to read.
@@ -101,12 +79,7 @@ impl Spool {
     /// As [`flush`](Self::flush).
     pub(crate) fn source(&mut self) -> Result<FileSource> {
         self.flush()?;
-        let file = match &self.file {
-            Some(file) => Ok(file.another()),
-            None => Err(std::io::ErrorKind::NotFound.into()),
-        };
-        let file = file.map_err(|error| self.unreadable(error))?;
-        FileSource::of(file, &self.disk, &beside(self.path.as_deref()))
+        FileSource::of(self.file.another(), &self.disk, &self.path)
     }
 
     /// Reads at most `most` bytes from `at` on into `out`. Past the end it reads none.
@@ -120,13 +93,10 @@ impl Spool {
         let len = saturating_usize(in_file).min(most);
         if len > 0 {
             out.resize(len, 0);
-            let read = match &self.file {
-                Some(file) => file.read_exact_at(out, at),
-                None => Err(std::io::ErrorKind::NotFound.into()),
-            };
-            read.map_err(|error| {
+            self.file.read_exact_at(out, at).map_err(|error| {
                 out.clear();
-                self.unreadable(error)
+                let action = "cannot read a temporary file beside it";
+                Error::io(Some(&self.path), action, error)
             })?;
         }
         let mut pending = Cursor::new(self.buffer.pending()?);
@@ -134,18 +104,4 @@ impl Spool {
         out.extend_from_slice(pending.run_up_to(most - len));
         Ok(())
     }
-
-    fn unreadable(&self, error: std::io::Error) -> Error {
-        let action = "cannot read a temporary file beside it";
-        Error::io(Some(&beside(self.path.as_deref())), action, error)
-    }
-}
-
-/// The path beside which a temporary file is created, for its folder and for errors. The system's folder is looked up
-/// only when needed: most spools stay empty, and a walk may make one for each record.
-fn beside(path: Option<&Path>) -> Cow<'_, Path> {
-    path.map_or_else(
-        || Cow::from(std::env::temp_dir().join("seglake")),
-        Cow::from,
-    )
 }

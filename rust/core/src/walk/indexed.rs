@@ -8,18 +8,12 @@
 use std::sync::Arc;
 
 use super::{Advance, Options};
-use crate::bug::OrBug;
-use crate::error::Result;
 use crate::ledger::{Cause, Kind, Span, Tiling, whole_kind};
 use crate::limits::LIMITS;
-use crate::output::Spool;
 use crate::source::Source;
 
 /// Marks entries that were not followed. No damaged entry has this cause.
 const NOT_FOLLOWED: Cause = Cause::Unreferenced;
-
-/// The longest encoding of a note: two numbers with seven bits in each byte, and the cause.
-const MAX_NOTE_BYTES: usize = 2 * 10 + 1;
 
 /// One open segment: its bytes, its options, and what its front says.
 #[derive(Clone)]
@@ -98,10 +92,11 @@ pub(crate) struct Ranges<O> {
     start: Option<u64>,
     /// Where they end, unless that is the end of the front.
     end: Option<u64>,
-    /// The damaged entries.
-    marks: Marks,
+    /// The damaged entries, as ranges of bytes. They come in the order of the index, except for those that turn out to have lost their
+    /// bytes only when later ones are known.
+    marks: Vec<Note>,
     /// Once all ranges of the data were emitted: those of the front so far, and which mark comes next.
-    laid: Option<(Tiling, Next)>,
+    laid: Option<(Tiling, usize)>,
 }
 
 impl<O> Ranges<O> {
@@ -117,7 +112,7 @@ impl<O> Ranges<O> {
             front,
             start: None,
             end: None,
-            marks: Marks::default(),
+            marks: Vec::new(),
             laid: None,
         }
     }
@@ -138,10 +133,10 @@ impl<O> Ranges<O> {
     }
 
     /// Leaves out an entry that is not followed: whether it is right is unknown.
-    pub(crate) fn leave_entry(&mut self, start: u64, end: u64) -> Result<()> {
-        match self.front {
-            Some(_) => self.marks.push(start, end, NOT_FOLLOWED),
-            None => Ok(()),
+    pub(crate) fn leave_entry(&mut self, start: u64, end: u64) {
+        if self.front.is_some() {
+            let cause = NOT_FOLLOWED;
+            Note { start, end, cause }.add_to(&mut self.marks);
         }
     }
 
@@ -274,9 +269,9 @@ impl<O> Ranges<O> {
     }
 
     /// Marks damaged entries. A walk that began within the file cannot judge entries.
-    pub(crate) fn mark(&mut self, start: u64, end: u64, cause: Cause, origin: O) -> Result<()> {
+    pub(crate) fn mark(&mut self, start: u64, end: u64, cause: Cause, origin: O) {
         if self.front.is_none() {
-            return Ok(());
+            return;
         }
         let span = Span {
             start,
@@ -285,7 +280,7 @@ impl<O> Ranges<O> {
             cause: Some(cause),
         };
         self.note(span, origin);
-        self.marks.push(start, end, cause)
+        Note { start, end, cause }.add_to(&mut self.marks);
     }
 
     /// Whether all ranges of the data were emitted.
@@ -294,39 +289,24 @@ impl<O> Ranges<O> {
     }
 
     /// Emits the data's pending range, and then the front's ranges, some with each call.
-    pub(crate) fn emit_front(&mut self) -> Result<Advance> {
+    pub(crate) fn emit_front(&mut self) -> Advance {
         let is_new = self.laid.is_none();
         if is_new {
             self.flush();
-            self.marks.sort();
+            self.marks.sort_by_key(|mark| mark.start);
         }
         let (start, out) = (self.start.unwrap_or(0), &mut self.spans);
         let most = out.len() + LIMITS.front_step_spans;
-        let begin = || (Tiling::resume(start, None), Next::default());
+        let begin = || (Tiling::resume(start, None), 0);
         let (tiling, next) = self.laid.get_or_insert_with(begin);
         let Some(front) = &self.front else {
-            return Ok(Advance::End);
+            return Advance::End;
         };
         if is_new {
             front.lay(&front.before, tiling, out);
         }
-        loop {
-            let mark = match self.marks.next(next) {
-                // What was found is emitted first. The next step meets the error again.
-                Err(_) if !out.is_empty() => return Ok(Advance::Full),
-                mark => mark?,
-            };
-            let Some(mark) = mark else {
-                match self.end {
-                    Some(end) => tiling.cover(end, Kind::Header, None, out),
-                    None => front.lay(&front.after, tiling, out),
-                }
-                if let Some(joint) = self.joint {
-                    tiling.cover(joint.end, joint.kind, joint.cause, out);
-                }
-                tiling.finish(out);
-                return Ok(Advance::End);
-            };
+        while let Some(mark) = self.marks.get(*next) {
+            *next += 1;
             tiling.cover(mark.start, Kind::Header, None, out);
             if mark.cause == NOT_FOLLOWED {
                 tiling.finish(out);
@@ -335,9 +315,18 @@ impl<O> Ranges<O> {
                 tiling.cover(mark.end, Kind::Corrupt, Some(mark.cause), out);
             }
             if out.len() >= most {
-                return Ok(Advance::Full);
+                return Advance::Full;
             }
         }
+        match self.end {
+            Some(end) => tiling.cover(end, Kind::Header, None, out),
+            None => front.lay(&front.after, tiling, out),
+        }
+        if let Some(joint) = self.joint {
+            tiling.cover(joint.end, joint.kind, joint.cause, out);
+        }
+        tiling.finish(out);
+        Advance::End
     }
 }
 
@@ -356,242 +345,42 @@ pub(crate) struct Note {
     pub(crate) cause: Cause,
 }
 
-/// Pending ranges, ascending. Adjacent ones with the same cause are merged.
-#[derive(Debug)]
-pub(crate) struct Notes {
-    spool: Spool,
-    /// The end of the last one in the spool.
-    spooled: u64,
-    /// The last one. It may still grow, so it is not in the spool.
-    last: Option<Note>,
-}
-
-impl Default for Notes {
-    fn default() -> Self {
-        Self {
-            spool: Spool::aside(),
-            spooled: 0,
-            last: None,
-        }
-    }
-}
-
-impl Notes {
-    /// Appends a note.
-    ///
-    /// # Errors
-    /// [`Error::Io`](crate::Error::Io) if many notes spill and the temporary file cannot be written.
-    pub(crate) fn push(&mut self, note: Note) -> Result<()> {
-        match &mut self.last {
-            Some(last) if last.end == note.start && last.cause == note.cause => {
-                last.end = note.end;
+impl Note {
+    /// Appends it to others. With the last one it is merged if they are adjacent and have the same cause.
+    pub(crate) fn add_to(self, notes: &mut Vec<Self>) {
+        match notes.last_mut() {
+            Some(last) if last.end == self.start && last.cause == self.cause => {
+                last.end = self.end;
             }
-            last => {
-                if let Some(last) = last.replace(note) {
-                    let out = self.spool.buffer();
-                    put(out, last.start.saturating_sub(self.spooled));
-                    put(out, last.end.saturating_sub(last.start));
-                    let code = Cause::ALL.iter().position(|cause| *cause == last.cause);
-                    let code = code.and_then(|code| code.try_into().ok());
-                    out.push(code.or_bug("a cause with a number")?);
-                    self.spooled = last.end;
-                    self.spool.flush_if_full()?;
-                }
-            }
+            _ => notes.push(self),
         }
-        Ok(())
-    }
-
-    /// The end of the last one; 0 if there are none.
-    fn end(&self) -> u64 {
-        self.last.map_or(0, |last| last.end)
-    }
-
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.last.is_none()
-    }
-
-    /// Returns the note at `place` and moves `place` to the next.
-    ///
-    /// # Errors
-    /// [`Error::Io`](crate::Error::Io) if they cannot be read.
-    pub(crate) fn next(&self, place: &mut Place) -> Result<Option<Note>> {
-        if place.read >= self.spool.len() {
-            let last = self.last.filter(|last| last.start >= place.end);
-            place.end = u64::MAX;
-            return Ok(last);
-        }
-        let cached = place.bytes.get(place.used..).unwrap_or_default();
-        if cached.len() < MAX_NOTE_BYTES {
-            place.used = 0;
-            self.spool
-                .read(place.read, LIMITS.notes_read_bytes, &mut place.bytes)?;
-        }
-        let mut at = place.used;
-        let skip = take(&place.bytes, &mut at);
-        let len = take(&place.bytes, &mut at);
-        let code = place.bytes.get(at).copied().unwrap_or_default();
-        at += 1;
-        let start = place.end.saturating_add(skip);
-        let end = start.saturating_add(len);
-        place.read += (at - place.used) as u64;
-        (place.used, place.end) = (at, end);
-        let cause = Cause::ALL.get(usize::from(code)).copied();
-        Ok(cause.map(|cause| Note { start, end, cause }))
-    }
-}
-
-/// A reading position among the notes.
-#[derive(Debug, Default)]
-pub(crate) struct Place {
-    /// The offset in the spool.
-    read: u64,
-    /// The end of the previous note.
-    end: u64,
-    bytes: Vec<u8>,
-    used: usize,
-}
-
-/// Appends a number, seven bits in each byte, the lowest first.
-fn put(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number.to_le_bytes()[0] | 0x80);
-        number >>= 7;
-    }
-    out.push(number.to_le_bytes()[0]);
-}
-
-/// Reads the number at `at`, and moves `at` past it.
-fn take(bytes: &[u8], at: &mut usize) -> u64 {
-    let mut number = 0;
-    for shift in (0..u64::BITS).step_by(7) {
-        let byte = bytes.get(*at).copied().unwrap_or_default();
-        *at += 1;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            break;
-        }
-    }
-    number
-}
-
-/// Damaged entries, as byte ranges of the index. They come in its order, except for those that turn out to have lost their bytes only
-/// when later ones are known. These are in order too, unless the entries are out of order; of those no more are pending than claims may
-/// be.
-#[derive(Debug, Default)]
-struct Marks {
-    in_order: [Notes; 2],
-    others: Vec<Note>,
-}
-
-/// The position in the marks: of each sequence in order how far it was read, and the mark that was read last if it was not returned yet.
-#[derive(Debug, Default)]
-struct Next {
-    in_order: [(Place, Option<Note>); 2],
-    other: usize,
-}
-
-impl Marks {
-    fn push(&mut self, start: u64, end: u64, cause: Cause) -> Result<()> {
-        let note = Note { start, end, cause };
-        let mut in_order = self.in_order.iter_mut();
-        match in_order.find(|notes| start >= notes.end()) {
-            Some(notes) => notes.push(note),
-            None => {
-                match self.others.last_mut() {
-                    Some(last) if last.end == start && last.cause == cause => last.end = end,
-                    _ => self.others.push(note),
-                }
-                Ok(())
-            }
-        }
-    }
-
-    /// Prepares for reading, after the last mark was added.
-    fn sort(&mut self) {
-        self.others.sort_by_key(|note| note.start);
-    }
-
-    /// The next mark in the order of the index.
-    fn next(&self, next: &mut Next) -> Result<Option<Note>> {
-        let (mut least, mut from) = (self.others.get(next.other).copied(), None);
-        let in_order = self.in_order.iter().zip(&mut next.in_order);
-        for (notes, (place, pending)) in in_order.rev() {
-            if pending.is_none() {
-                *pending = notes.next(place)?;
-            }
-            if let Some(note) = *pending
-                && least.is_none_or(|least| note.start <= least.start)
-            {
-                (least, from) = (Some(note), Some(pending));
-            }
-        }
-        match from {
-            Some(pending) => *pending = None,
-            None => next.other += 1,
-        }
-        Ok(least)
     }
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
-    const CAUSES: [Cause; 3] = [Cause::ChecksumMismatch, Cause::WrongKey, Cause::OutOfOrder];
-
-    /// Every third note touches the one before and has its cause.
-    fn many(count: u64) -> (Notes, Vec<Note>) {
-        let (mut notes, mut plain, mut at) = (Notes::default(), Vec::<Note>::new(), 0_u64);
-        for number in 0..count {
-            let start = at + if number % 3 == 0 { 0 } else { number * number };
-            at = start + 1 + number % 300;
-            let cause = CAUSES.into_iter().cycle().nth((number / 3 % 3) as usize);
-            let note = Note {
-                start,
-                end: at,
-                cause: cause.unwrap_or(Cause::WrongKey),
-            };
-            assert!(notes.push(note).is_ok());
-            match plain.last_mut() {
-                Some(last) if last.end == note.start && last.cause == note.cause => {
-                    last.end = note.end;
-                }
-                _ => plain.push(note),
-            }
-        }
-        (notes, plain)
-    }
-
     #[test]
-    fn notes_come_back_as_they_were_put_also_from_a_file() {
-        // The last count needs more than a spool's buffer.
-        for count in [0, 1, 2, 3, 50, 300_000] {
-            let (notes, plain) = many(count);
-            assert_eq!(notes.is_empty(), plain.is_empty());
-            assert_eq!(notes.end(), plain.last().map_or(0, |last| last.end));
-            let mut place = Place::default();
-            let read = std::iter::from_fn(|| notes.next(&mut place).transpose());
-            assert_eq!(read.collect::<Result<Vec<_>>>().ok(), Some(plain));
-        }
-    }
-
-    #[test]
-    fn entries_out_of_order_that_touch_are_one_mark() {
-        let mut marks = Marks::default();
+    fn marks_come_in_the_order_of_the_index_and_those_that_touch_are_one() {
+        let mut ranges = Ranges::new(None, 0);
+        ranges.front = Some(Fields {
+            len: 4000,
+            before: vec![(0, None)],
+            after: [(3500, None), (3600, None)],
+        });
         for run in [2000, 1000, 0] {
-            for start in (run..run + 1000).step_by(10) {
-                marks
-                    .push(start, start + 10, Cause::ChecksumMismatch)
-                    .unwrap();
+            for start in (run..run + 900).step_by(10) {
+                ranges.mark(start, start + 10, Cause::ChecksumMismatch, ());
             }
         }
-        assert_eq!(marks.others.len(), 1);
-        marks.sort();
-        let mut next = Next::default();
-        let read = std::iter::from_fn(|| marks.next(&mut next).unwrap());
-        let read: Vec<_> = read.map(|note| (note.start, note.end)).collect();
-        assert_eq!(read, [(0, 1000), (1000, 2000), (2000, 3000)]);
+        assert_eq!(ranges.marks.len(), 3);
+        while ranges.emit_front() != Advance::End {}
+        let spans = ranges.spans.iter();
+        let ends: Vec<_> = spans.map(|span| (span.end, span.is_damage())).collect();
+        let damaged = [900, 1900, 2900].map(|end| (end, true));
+        let sound = [1000, 2000, 3600].map(|end| (end, false));
+        let expected = damaged.into_iter().zip(sound);
+        assert!(ends.into_iter().eq(expected.flat_map(<[_; 2]>::from)));
     }
 }

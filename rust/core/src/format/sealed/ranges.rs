@@ -8,7 +8,7 @@ use super::walk::SealedScan;
 use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::{Cause, Kind, whole_kind};
 use crate::spec::UuidBounds;
-use crate::walk::indexed::{Note, Place};
+use crate::walk::indexed::Note;
 use crate::walk::{Advance, Budget, Scan};
 
 impl SealedScan {
@@ -21,7 +21,7 @@ impl SealedScan {
         }
         let failed = std::mem::take(&mut self.state.failed);
         if !gap.is_empty() {
-            let first = failed.next(&mut Place::default())?;
+            let first = failed.first();
             let cause = first.map_or(Cause::Unreferenced, |note| note.cause);
             let kind = whole_kind(cause, until == self.front().len);
             let finding = match first {
@@ -31,8 +31,7 @@ impl SealedScan {
             };
             self.ranges.cover(until, kind, Some(cause), finding);
         }
-        let mut place = Place::default();
-        while let Some(note) = failed.next(&mut place)? {
+        for note in failed {
             if gap.is_empty() {
                 self.mark(note)?;
                 continue;
@@ -68,11 +67,12 @@ impl SealedScan {
             true => Some(self.explain(note.start, note.cause)?),
             false => None,
         };
-        self.ranges.mark(start, end, note.cause, finding)
+        self.ranges.mark(start, end, note.cause, finding);
+        Ok(())
     }
 
     /// Marks an entry whose message was found elsewhere than at its offset.
-    pub(super) fn mark_moved(&mut self, stated: u64, message: &Message) -> Result<()> {
+    pub(super) fn mark_moved(&mut self, stated: u64, message: &Message) {
         let cause = Cause::IndexDisagrees;
         let start = self.front().entry_at(message.number);
         let finding = Finding::Number {
@@ -82,7 +82,7 @@ impl SealedScan {
             actual: stated,
         };
         let end = start + ENTRY_BYTES as u64;
-        self.ranges.mark(start, end, cause, Some(finding))
+        self.ranges.mark(start, end, cause, Some(finding));
     }
 
     /// After the last entry: covers the rest of the data, the trailer, and the index.

@@ -16,7 +16,7 @@ use crate::limits::LIMITS;
 use crate::record::Checked;
 use crate::source::Source;
 use crate::spec::{Types, UuidBounds};
-use crate::walk::indexed::{Note, Notes, Ranges};
+use crate::walk::indexed::{Note, Ranges};
 use crate::walk::{Advance, Budget, Driver, Options, Scan};
 
 pub(super) struct SealedScan {
@@ -251,11 +251,9 @@ impl SealedScan {
         };
         self.state.in_place = false;
         self.state.next = number + count;
-        self.state.failed.push(Note {
-            start: number,
-            end: number + count,
-            cause,
-        })?;
+        let end = number + count;
+        let start = number;
+        Note { start, end, cause }.add_to(&mut self.state.failed);
         Ok(Advance::On)
     }
 
@@ -274,7 +272,7 @@ impl SealedScan {
             return self.begin_front(self.state.next);
         }
         if let Some(stated) = elsewhere {
-            self.mark_moved(stated, &message)?;
+            self.mark_moved(stated, &message);
         }
         self.ranges.cover_records(std::iter::once(message.end()));
         self.follow(&message);
@@ -329,7 +327,7 @@ impl Scan for SealedScan {
                 return Ok(advance);
             }
         }
-        self.ranges.emit_front()
+        Ok(self.ranges.emit_front())
     }
 
     fn finish(&mut self) {}
@@ -397,7 +395,7 @@ pub(super) struct ScanState {
     /// Whether a message was tried directly after the last good one.
     pub(super) after_last: AfterLast,
     /// Entries since the last good one that have no message. The notes are numbered in entries.
-    pub(super) failed: Notes,
+    pub(super) failed: Vec<Note>,
     pub(super) ended: bool,
     /// The part that this walk reads.
     pub(super) part: Option<Progress>,
@@ -427,7 +425,7 @@ impl ScanState {
             looked_at: 0,
             end,
             after_last: AfterLast::default(),
-            failed: Default::default(),
+            failed: Vec::new(),
             ended: false,
             part: None,
             in_place: false,

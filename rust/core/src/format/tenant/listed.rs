@@ -81,7 +81,7 @@ impl Listed {
         let before = self.pass(on);
         self.claim_tenants(on, entry, before, good.at)?;
         if !good.is_as_stated(&*on.input.source, entry)? {
-            on.mark(entry.at, entry.end, Cause::IndexDisagrees)?;
+            on.mark(entry.at, entry.end, Cause::IndexDisagrees);
         }
         self.claims.block(good.at, good.end());
         if let Some(progress) = &mut self.progress {
@@ -101,7 +101,8 @@ impl Listed {
                 .failed(entry.offset, end, cause, entry.at, entry.end);
             return Ok(());
         }
-        on.mark(entry.at, entry.end, cause)
+        on.mark(entry.at, entry.end, cause);
+        Ok(())
     }
 
     /// Ends the search. The bytes that are left become one range. If none are left, the remaining entries are
@@ -111,7 +112,7 @@ impl Listed {
         if !self.claims.end_search(at, left) {
             // The end of the table of contents includes its CRC-32.
             let end = on.input.front.toc_end.or_bug("the end of a sound table")? - CRC_BYTES;
-            on.mark(at, end, Cause::SearchLimit)?;
+            on.mark(at, end, Cause::SearchLimit);
         }
         // A walk that continues to find the first damage must not end its search again.
         on.place.table.end();
@@ -245,7 +246,7 @@ impl Listed {
         let end = entry.block_end();
         self.search.go_past(on, end, (entry.partition, name));
         self.claims = Claims::new(end, on.input.front.len);
-        on.ranges.leave_entry(first, entry.end)?;
+        on.ranges.leave_entry(first, entry.end);
         on.ranges.skip_to(end);
         on.place.table = on.input.table(entry.end, left, Some(entry.partition));
         if let Some(progress) = &mut self.progress {
@@ -315,7 +316,7 @@ fn mark_lost(on: &mut ScanState, claim: &Claim) -> Result<()> {
     while let Some(entry) = entries.next(&*on.input.source)? {
         let end = entry.block_end().min(on.input.front.len);
         if !claim.has_left(entry.offset, end) {
-            on.mark(entry.at, entry.end, cause)?;
+            on.mark(entry.at, entry.end, cause);
         }
     }
     Ok(())
@@ -354,7 +355,7 @@ impl Pruned {
             Self::Partitions(..) => on.emitter.filter.has_partition(entry.partition),
         };
         if !filter {
-            on.ranges.leave_entry(entry.at, entry.end)?;
+            on.ranges.leave_entry(entry.at, entry.end);
             on.place.table.pass();
             return Ok(Pruning::Advance(Advance::On));
         }

@@ -14,7 +14,7 @@ use crate::bug::OrBug;
 use crate::error::Result;
 use crate::ledger::{Cause, Kind, whole_kind};
 use crate::walk::Advance;
-use crate::walk::indexed::{Note, Notes, Place};
+use crate::walk::indexed::Note;
 
 /// A partition whose blocks are being read.
 #[derive(Clone, Debug)]
@@ -113,9 +113,7 @@ pub(super) struct Gap {
     /// Why the first of them failed, and where it is in the table.
     first: Option<(Cause, u64)>,
     /// The ones whose offset may be in the gap, which only its end shows: ranges of the table in bytes.
-    inside: Notes,
-    /// The greatest of their offsets.
-    farthest: u64,
+    inside: Vec<Note>,
 }
 
 #[derive(Debug, Default)]
@@ -141,7 +139,7 @@ impl Partitions {
             let cause = Cause::SearchLimit;
             let end = on.input.front.toc_end.or_bug("the end of the table")?;
             self.gap.first.get_or_insert((cause, entry.at));
-            on.mark(entry.at, end, cause)?;
+            on.mark(entry.at, end, cause);
             self.close_gap(on, len)?;
             return Ok(Advance::End);
         }
@@ -151,11 +149,11 @@ impl Partitions {
             Verdict::Good(good) => *part = Some(self.commit(on, good)?),
             Verdict::Disagrees(good) => {
                 self.close_gap(on, good.at)?;
-                on.mark(entry.at, entry.end, Cause::IndexDisagrees)?;
+                on.mark(entry.at, entry.end, Cause::IndexDisagrees);
                 *part = Some(self.commit(on, good)?);
             }
             Verdict::Cut(good, _) => *part = Some(self.commit_cut(on, entry.at, good)?),
-            Verdict::Failed(fault) => self.fail(on, &entry, fault)?,
+            Verdict::Failed(fault) => self.fail(on, &entry, fault),
         }
         Ok(Advance::On)
     }
@@ -195,20 +193,16 @@ impl Partitions {
     }
 
     /// Handles a failed entry: its cause becomes the cause of the gap that it is in, or it is marked itself.
-    fn fail(&mut self, on: &mut ScanState, entry: &Entry, fault: Fault) -> Result<()> {
-        let cause = fault.cause();
-        self.gap.first.get_or_insert((cause, entry.at));
+    fn fail(&mut self, on: &mut ScanState, entry: &Entry, fault: Fault) {
+        let (start, end, cause) = (entry.at, entry.end, fault.cause());
+        self.gap.first.get_or_insert((cause, start));
         let outside = !on.input.front.in_bounds(entry.offset)
             || on.place.end.is_some_and(|end| entry.offset < end);
         if fault == Fault::Id || outside {
-            return on.mark(entry.at, entry.end, cause);
+            on.mark(start, end, cause);
+        } else {
+            Note { start, end, cause }.add_to(&mut self.gap.inside);
         }
-        self.gap.farthest = self.gap.farthest.max(entry.offset);
-        self.gap.inside.push(Note {
-            start: entry.at,
-            end: entry.end,
-            cause,
-        })
     }
 
     /// Ends the gap from the last good partition to `end`, where the next one begins.
@@ -223,16 +217,12 @@ impl Partitions {
         if end >= on.input.front.first_block() {
             on.ranges.cover(end, kind, Some(cause), origin);
         }
-        if gap.farthest < end {
-            return Ok(());
-        }
-        let mut place = Place::default();
-        while let Some(note) = gap.inside.next(&mut place)? {
+        for note in gap.inside {
             let count = (note.end - note.start) / V1_ENTRY_BYTES;
             let mut entries = on.input.entries(note.start, count);
             while let Some(entry) = entries.next(&*on.input.source)? {
                 if entry.offset >= end {
-                    on.mark(entry.at, entry.end, note.cause)?;
+                    on.mark(entry.at, entry.end, note.cause);
                 }
             }
         }

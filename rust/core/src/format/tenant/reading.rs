@@ -90,9 +90,9 @@ impl ScanState {
     }
 
     /// Marks damaged entries, of which the first is at `start`.
-    pub(super) fn mark(&mut self, start: u64, end: u64, cause: Cause) -> Result<()> {
+    pub(super) fn mark(&mut self, start: u64, end: u64, cause: Cause) {
         let origin = Origin::Entry(start);
-        self.ranges.mark(start, end, cause, origin)
+        self.ranges.mark(start, end, cause, origin);
     }
 
     /// Whether this many bytes may be tried in vain. If not, the search ends.

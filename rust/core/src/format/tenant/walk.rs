@@ -382,7 +382,7 @@ impl Scan for TenantScan {
             return self.refuse(&known);
         }
         if self.on.ranges.is_at_front() {
-            return self.on.ranges.emit_front();
+            return Ok(self.on.ranges.emit_front());
         }
         let strict = self.on.input.options.strict;
         let advance = loop {
@@ -411,7 +411,7 @@ impl Scan for TenantScan {
         }
         match self.on.emitter.from {
             Some(from) => Err(no_message(from)),
-            None => self.on.ranges.emit_front(),
+            None => Ok(self.on.ranges.emit_front()),
         }
     }
 
