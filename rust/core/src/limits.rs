@@ -144,7 +144,7 @@ limits! {
     /// How much of a long tenant ID is read at once.
     tenant_read_bytes: u64 = 1 << 20, fuzzing 16;
     /// A table of contents up to this long stays in memory.
-    kept_toc_bytes: usize = 8 << 20, fuzzing 64;
+    kept_toc_bytes: u64 = 8 << 20, fuzzing 64;
     /// Each part reads the table of contents once. A longer one may not exceed its share of a part.
     short_toc_bytes: u64 = 1 << 20, fuzzing 64;
     /// The places of every so many entries of the table of contents are remembered, so that a look-up need not read all

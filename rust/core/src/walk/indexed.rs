@@ -162,7 +162,10 @@ impl<O> Ranges<O> {
 
     /// The offset before which ranges come last.
     pub(crate) fn front_end(&self) -> u64 {
-        self.front.as_ref().map_or(0, Fields::end)
+        match &self.front {
+            Some(front) => front.end(),
+            None => 0,
+        }
     }
 
     /// The end of the data's known ranges.
@@ -332,7 +335,10 @@ impl<O> Ranges<O> {
 
 /// The kind of a range of a file that is written whole. Without a cause it is a sound part of the front.
 pub(crate) fn kind(cause: Option<Cause>, at_end: bool) -> Kind {
-    cause.map_or(Kind::Header, |cause| whole_kind(cause, at_end))
+    match cause {
+        Some(cause) => whole_kind(cause, at_end),
+        None => Kind::Header,
+    }
 }
 
 /// A pending range and its cause. Its unit, bytes or entries, depends on the format.

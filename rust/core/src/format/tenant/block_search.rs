@@ -15,35 +15,40 @@ use crate::source::Source;
 
 /// A good block.
 pub(super) struct Good {
-    pub(super) at: u64,
-    pub(super) shape: Shape,
     pub(super) tenant: Name,
+    /// The entry that describes it.
+    pub(super) fields: TocEntry,
     checks: Checks,
 }
 
 impl Good {
-    /// Where it ends.
-    pub(super) const fn end(&self) -> u64 {
-        self.at + self.shape.len
-    }
-
-    /// The entry that describes the block, with the partition and CRC-32 of this one.
-    const fn says(&self, entry: &Entry) -> TocEntry {
-        TocEntry {
-            partition: entry.partition,
-            tenant_len: self.shape.tenant_len,
-            messages: self.shape.messages,
-            offset: self.at,
-            length: self.shape.len,
-            crc: entry.crc,
+    /// The block at `at`, with the partition and CRC-32 of the entry that names it.
+    const fn new(at: u64, shape: Shape, tenant: Name, entry: &Entry, checks: Checks) -> Self {
+        let fields = TocEntry {
+            partition: entry.fields.partition,
+            tenant_len: shape.tenant_len,
+            messages: shape.messages,
+            offset: at,
+            length: shape.len,
+            crc: entry.fields.crc,
+        };
+        Self {
+            tenant,
+            fields,
+            checks,
         }
     }
 
     /// Whether the entry describes the block correctly.
     pub(super) fn is_as_stated(&self, source: &dyn Source, entry: &Entry) -> Result<bool> {
-        let stated = (entry.offset, entry.length, entry.messages);
-        Ok(stated == (self.at, self.shape.len, self.shape.messages)
+        Ok(self.is_in_place(entry)
+            && entry.messages == self.fields.messages
             && entry.tenant.compare(source, &self.tenant)? == Ordering::Equal)
+    }
+
+    /// Whether it is where the entry says.
+    pub(super) fn is_in_place(&self, entry: &Entry) -> bool {
+        (entry.offset, entry.length) == (self.fields.offset, self.fields.length)
     }
 }
 
@@ -90,12 +95,12 @@ impl BlockSearch {
 
     /// Commits the good block of an entry: the search continues after it, and its messages are emitted if they
     /// match.
-    pub(super) fn commit(&mut self, on: &mut ScanState, entry: &Entry, good: Good) -> Result<()> {
-        let (at, end, fields) = (good.at, good.end(), good.says(entry));
+    pub(super) fn commit(&mut self, on: &mut ScanState, good: Good) -> Result<()> {
+        let (fields, end) = (good.fields, good.fields.block_end());
         if !on.commit_block(&good.tenant, fields, end, good.checks)? {
-            on.emitter.pass(at, end);
+            on.emitter.pass(fields.offset, end);
         }
-        self.go_past(on, end, (entry.partition, good.tenant));
+        self.go_past(on, end, (fields.partition, good.tenant));
         Ok(())
     }
 
@@ -168,12 +173,8 @@ impl BlockSearch {
             Ok(shape) => {
                 let tenant = on.input.name(at, &shape)?;
                 if ascends(on, entry, &tenant)? {
-                    return Ok(Verdict::Good(Good {
-                        at,
-                        shape,
-                        tenant,
-                        checks,
-                    }));
+                    let good = Good::new(at, shape, tenant, entry, checks);
+                    return Ok(Verdict::Good(good));
                 }
                 Fault::Order
             }
@@ -208,12 +209,8 @@ impl BlockSearch {
             return Ok(None);
         }
         on.input.budget.take_back(before);
-        Ok(Some(Good {
-            at,
-            shape,
-            tenant,
-            checks: Checks::Unknown,
-        }))
+        let checks = Checks::Unknown;
+        Ok(Some(Good::new(at, shape, tenant, entry, checks)))
     }
 
     /// Decodes and hashes the block at `at`, unless it is the one that the entry names. Both results are

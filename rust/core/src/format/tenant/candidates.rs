@@ -34,9 +34,10 @@ impl Tenant {
 pub(super) fn stated(source: &Arc<dyn Source>, options: &Options) -> Result<Option<Stated>> {
     let segment = Segment::open(source.clone(), options)?;
     let mut entries = segment.entries();
-    if !segment.front.is_sound() || entries.left > LIMITS.candidate_entries {
+    let is_read = segment.front.is_sound() && entries.left <= LIMITS.candidate_entries;
+    let Some(front) = segment.front.toc_end.filter(|_| is_read) else {
         return Ok(None);
-    }
+    };
     let (mut end, mut records) = (0, 0);
     while let Some(entry) = entries.next(&*segment.source)? {
         end = entry.block_end().max(end);
@@ -46,7 +47,7 @@ pub(super) fn stated(source: &Arc<dyn Source>, options: &Options) -> Result<Opti
         end,
         // Those of version 1 do not say how many each block has.
         records: (segment.front.version != VERSION_1).then_some(records),
-        front: segment.front.toc_end.unwrap_or_default(),
+        front,
     }))
 }
 

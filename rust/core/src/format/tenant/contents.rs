@@ -47,7 +47,7 @@ impl Contents {
         }
         let (mut blocks, mut entries) = (Vec::new(), segment.entries());
         while let Some(entry) = entries.next(&*segment.source)? {
-            blocks.push(block(&*segment.source, &entry.tenant, &entry.fields())?);
+            blocks.push(block(&*segment.source, &entry.tenant, &entry.fields)?);
         }
         let mut partitions: Vec<_> = blocks.iter().map(|block| block.partition).collect();
         partitions.dedup();

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::layout::{BLOCK_HEADER_BYTES, Name};
+use super::layout::{BLOCK_HEADER_BYTES, Name, TocEntry};
 use super::probe::{Checks, Input, LOADED};
 use super::rows::{MESSAGE_HEADER_BYTES, Message, StepFindings, Tenant};
 use crate::bug::OrBug;
@@ -78,13 +78,10 @@ impl FilterSets {
 /// A block whose messages are being emitted.
 #[derive(Clone, Debug)]
 pub(super) struct Open {
-    /// Where the block begins.
-    pub(super) at: u64,
+    /// The entry that describes the block. Version 1: without its length.
+    pub(super) block: TocEntry,
     /// Where it ends. Version 1: the latest possible end.
     pub(super) end: u64,
-    pub(super) partition: u32,
-    pub(super) messages: u32,
-    pub(super) tenant_len: u32,
     /// The index of the next message in the block, and the offset of its length field.
     pub(super) next: u32,
     pub(super) position: u64,
@@ -160,7 +157,7 @@ impl Emitter {
         input: &mut Input,
         found: &mut StepFindings,
     ) -> Result<bool> {
-        while open.next < open.messages {
+        while open.next < open.block.messages {
             if found.is_full(input) {
                 return Ok(false);
             }
@@ -209,7 +206,7 @@ impl Emitter {
         }
         let is_held = !found.messages.is_empty();
         if input.options.values {
-            let needed = u64::from(len).saturating_add(open.tenant_len.into());
+            let needed = u64::from(len).saturating_add(open.block.tenant_len.into());
             if needed > input.options.record_bytes {
                 return match is_held {
                     true => Ok(false),
@@ -244,7 +241,10 @@ impl Emitter {
         if self.tenant.is_some() {
             return Ok(true);
         }
-        let (at, len) = (open.at + BLOCK_HEADER_BYTES, u64::from(open.tenant_len));
+        let (at, len) = (
+            open.block.offset + BLOCK_HEADER_BYTES,
+            u64::from(open.block.tenant_len),
+        );
         let id = if !input.options.values && len > LIMITS.unwanted_bytes {
             None
         } else {
@@ -255,7 +255,7 @@ impl Emitter {
             let id = bytes.get(..saturating_usize(len));
             Some(id.or_bug(LOADED)?.into())
         };
-        self.tenant = Some(Tenant::new(open.partition, id));
+        self.tenant = Some(Tenant::new(open.block.partition, id));
         self.is_fresh = true;
         Ok(true)
     }
@@ -308,10 +308,10 @@ impl Emitter {
         let (start, end) = match &self.checks {
             Checks::Pieces { size, .. } => {
                 let size = (*size).max(1);
-                let first = (at - open.at) / size;
-                let after = (at - open.at + len).div_ceil(size).max(first + 1);
-                let start = open.at + first * size;
-                (start, (open.at + after * size).min(open.end))
+                let first = (at - open.block.offset) / size;
+                let after = (at - open.block.offset + len).div_ceil(size).max(first + 1);
+                let start = open.block.offset + first * size;
+                (start, (open.block.offset + after * size).min(open.end))
             }
             _ => (at, at + len),
         };
@@ -363,7 +363,7 @@ impl Emitter {
             let piece_end = (at + size).min(open.end);
             let len = saturating_usize(piece_end - at);
             let bytes = input.data.bytes(&*input.source, at).get(..len);
-            let stored = crcs.get(saturating_usize((at - open.at) / size));
+            let stored = crcs.get(saturating_usize((at - open.block.offset) / size));
             is_right &= stored.copied() == bytes.map(crc32fast::hash);
             at = piece_end;
         }
@@ -377,13 +377,15 @@ impl Emitter {
 
 /// Verifies a block again, because it was verified by another walk, or not at its entry's offset.
 fn check_again(open: &Open, stored: u32, input: &mut Input) -> Result<Checks> {
-    let len = open.end.saturating_sub(open.at);
+    let len = open.end.saturating_sub(open.block.offset);
     if input.fits_window(len) {
         let bytes = saturating_usize(len);
         let want = bytes.max(input.options.window_bytes);
-        input.data.load(&*input.source, open.at, bytes, want)?;
+        input
+            .data
+            .load(&*input.source, open.block.offset, bytes, want)?;
     }
-    let (crc, _, checks) = input.check(open.partition, open.at, len)?;
+    let (crc, _, checks) = input.check(open.block.partition, open.block.offset, len)?;
     match crc == stored {
         true => Ok(checks),
         false => Err(input.changed()),

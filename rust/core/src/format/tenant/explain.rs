@@ -4,8 +4,9 @@ use super::claims::Origin;
 use super::front::{Front, u32_at};
 use super::judge::Fault;
 use super::probe::{Hashed, Input, block_crc};
-use super::toc::{Entry, TOC_START, VERSION_START};
+use super::toc::{Entry, TOC_START};
 use super::{MAGIC, VERSION_1};
+use crate::bug::OrBug;
 use crate::error::{Damage, Finding, Result};
 use crate::ledger::{Cause, Span};
 use crate::source::Window;
@@ -16,7 +17,7 @@ const SHOWN_CHARACTERS: usize = 60;
 
 /// The damage of this range of the ledger.
 pub(super) fn explain(input: &Input, span: &Span, origin: Origin) -> Result<Damage> {
-    let cause = span.cause.unwrap_or(Cause::Unreferenced);
+    let cause = span.cause.or_bug("the cause of damage")?;
     let finding = match origin {
         Origin::Entry(at) => entry_at(input, at, cause)?,
         Origin::Tenants(expected) if cause == Cause::CountMismatch => Finding::Number {
@@ -66,16 +67,13 @@ fn front_finding(input: &Input, span: &Span, cause: Cause) -> Result<Finding> {
             format!("the magic {MAGIC:#010x}, TSEG"),
             format!("{:#010x}", front.magic),
         ),
-        (VERSION_START, Cause::UnsupportedVersion) => Finding::words(
-            cause,
-            "version 2, by the CRC-32 of the table of contents",
-            format!("version {}", front.stated_version),
-        ),
-        (0, Cause::UnsupportedVersion) => Finding::words(
-            cause,
-            "version 1 or 2",
-            format!("version {}", front.stated_version),
-        ),
+        (at, Cause::UnsupportedVersion) => {
+            let expected = match at {
+                0 => "version 1 or 2",
+                _ => "version 2, by the CRC-32 of the table of contents",
+            };
+            Finding::words(cause, expected, format!("version {}", front.stated_version))
+        }
         (0, Cause::TruncatedHeader) => Finding::words(
             cause,
             "at least 10 bytes for magic, version and number of entries",
@@ -106,7 +104,10 @@ fn front_finding(input: &Input, span: &Span, cause: Cause) -> Result<Finding> {
         (at, Cause::CountMismatch) if Some(at) == front.toc_end => number(
             "the number of partitions",
             front.partitions,
-            front.partitions_found.map_or(0, u64::from),
+            front
+                .partitions_found
+                .or_bug("the number that is wrong")?
+                .into(),
         ),
         (at, Cause::TruncatedHeader) if Some(at) == front.toc_end => cut_count(span),
         (at, _) => entry_at(input, at, cause)?,

@@ -4,9 +4,10 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::layout::{Name, TocEntry, file_header};
+use super::layout::{Name, file_header};
 use super::toc::{Entries, Entry, STATED_START, TOC_START, V1_ENTRY_BYTES, VERSION_START};
 use super::{MAGIC, VERSION_1, VERSION_2};
+use crate::bug::OrBug;
 use crate::cursor::fields;
 use crate::error::Result;
 use crate::ledger::Cause;
@@ -177,7 +178,7 @@ impl Front {
         self.entries = 0;
         while let Some(entry) = cursor.next(source)?.filter(|entry| entry.end <= limit) {
             let start = bytes.len();
-            entry.fields().head(&mut bytes);
+            entry.fields.head(&mut bytes);
             match entry.tenant.bytes() {
                 Some(tenant) => bytes.extend_from_slice(tenant),
                 None => {
@@ -187,11 +188,10 @@ impl Front {
                     keep = false;
                 }
             }
-            entry.fields().tail(&mut bytes);
-            let entry_bytes = bytes.get(start..).unwrap_or_default();
-            keep &= kept.len() + entry_bytes.len() <= LIMITS.kept_toc_bytes;
+            entry.fields.tail(&mut bytes);
+            keep &= entry.end <= LIMITS.kept_toc_bytes;
             if keep {
-                kept.extend_from_slice(entry_bytes);
+                kept.extend_from_slice(bytes.get(start..).or_bug("the bytes of the entry")?);
             }
             if bytes.len() >= HASHED_BYTES {
                 crc.update(&bytes);
@@ -268,6 +268,11 @@ impl Front {
             return Ok(None);
         }
         u32_at(source, at).map(Some)
+    }
+
+    /// Where the first entry is, and how many there are.
+    pub(super) const fn place(&self) -> (u64, u64) {
+        (TOC_START, self.entries)
     }
 
     /// The entries, from the first on.
@@ -353,20 +358,6 @@ impl Front {
     /// Whether the file ends after the table of contents, and no entry shows that.
     pub(super) fn ends_after_toc(&self) -> bool {
         self.entries == 0 && self.toc_end == Some(self.len)
-    }
-}
-
-impl Entry {
-    /// Its fields, without the tenant ID itself.
-    pub(super) fn fields(&self) -> TocEntry {
-        TocEntry {
-            partition: self.partition,
-            tenant_len: self.tenant.len,
-            messages: self.messages,
-            offset: self.offset,
-            length: self.length,
-            crc: self.crc,
-        }
     }
 }
 

@@ -64,9 +64,10 @@ impl Groups {
         most: u64,
     ) -> Result<u64> {
         let value_len = u32::try_from(value.len()).map_err(|_| too_long("value", value.len()))?;
-        let next = self
-            .group(partition, tenant)
-            .map_or(0, |group| group.messages);
+        let next = match self.group(partition, tenant) {
+            Some(group) => group.messages,
+            None => 0,
+        };
         if let Some(index) = index.filter(|index| *index != u64::from(next)) {
             return Err(Error::Usage(format!(
                 "index {index} is not the next one of this tenant in partition {partition}, which is {next}: write its \

@@ -60,7 +60,7 @@ impl Fault {
         Ok(match cause {
             Cause::OffsetOutOfBounds => Self::offset(front),
             Cause::OutOfOrder => Self::Order,
-            Cause::LengthOutOfBounds => length(front, entry).err().unwrap_or(Self::Lengths),
+            Cause::LengthOutOfBounds => beyond(front, entry),
             Cause::TruncatedHeader => Self::Cut {
                 left: left(front, entry),
             },
@@ -86,7 +86,7 @@ type Checked<T> = std::result::Result<T, Fault>;
 
 /// How much of the file is left from the entry's offset on.
 const fn left(front: &Front, entry: &Entry) -> u64 {
-    front.len.saturating_sub(entry.offset)
+    front.len.saturating_sub(entry.fields.offset)
 }
 
 /// Whether the offset in the entry is in bounds.
@@ -99,11 +99,19 @@ fn bounds(front: &Front, entry: &Entry) -> Checked<()> {
 
 /// Whether what the entry names ends within the file.
 const fn length(front: &Front, entry: &Entry) -> Checked<()> {
-    match entry.block_end() <= front.len {
+    match entry.fields.block_end() <= front.len {
         true => Ok(()),
         false => Err(Fault::Beyond {
             left: left(front, entry),
         }),
+    }
+}
+
+/// Why what the entry names does not decode: it ends after the end of the file, or a length in it leads there.
+const fn beyond(front: &Front, entry: &Entry) -> Fault {
+    match length(front, entry) {
+        Err(fault) => fault,
+        Ok(()) => Fault::Lengths,
     }
 }
 
@@ -215,7 +223,7 @@ pub(super) fn partition(front: &Front, entry: &Entry, decoded: Partition) -> Che
         Partition::Truncated => Err(Fault::Cut {
             left: left(front, entry),
         }),
-        Partition::Beyond { .. } => Err(length(front, entry).err().unwrap_or(Fault::Lengths)),
+        Partition::Beyond { .. } => Err(beyond(front, entry)),
         Partition::Whole { ascends: false, .. } => Err(Fault::Order),
         Partition::Whole { tenants, end, .. } => Ok((tenants, end)),
     }
@@ -236,6 +244,7 @@ pub(super) fn is_cut(front: &Front, entry: &Entry) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::tenant::layout::TocEntry;
     use crate::format::tenant::probe::block_crc_of;
 
     /// The verdict on a block of these bytes, for an entry whose CRC-32 differs by this much.
@@ -244,12 +253,15 @@ mod tests {
         let entry = Entry {
             at: 10,
             end: 42,
-            partition: 7,
             tenant: Name::empty(),
-            messages: 1,
-            offset: 100,
-            length: bytes.len() as u64,
-            crc: computed ^ other_crc,
+            fields: TocEntry {
+                partition: 7,
+                messages: 1,
+                offset: 100,
+                length: bytes.len() as u64,
+                crc: computed ^ other_crc,
+                ..TocEntry::default()
+            },
         };
         let mut decoder = Decoder::new();
         decoder.feed(bytes);

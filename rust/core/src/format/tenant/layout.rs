@@ -27,12 +27,14 @@ pub(super) const HEAD_BYTES: usize = 8;
 pub(super) const TAIL_BYTES: usize = 24;
 
 /// The fields of an entry of version 2, without the tenant ID itself.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TocEntry {
     pub(super) partition: u32,
     pub(super) tenant_len: u32,
     pub(super) messages: u32,
+    /// Where the block (version 1: the partition) begins.
     pub(super) offset: u64,
+    /// How long it is in bytes.
     pub(super) length: u64,
     pub(super) crc: u32,
 }
@@ -58,6 +60,11 @@ impl TocEntry {
         front.copy_from_slice(head);
         back.copy_from_slice(tail);
         Self::parse(&bytes)
+    }
+
+    /// Where the block ends if the entry is right. Saturates.
+    pub(super) const fn block_end(&self) -> u64 {
+        self.offset.saturating_add(self.length)
     }
 
     /// Appends the bytes before the tenant ID.
@@ -181,7 +188,7 @@ impl Name {
         }
         let common = saturating_usize(u64::from(self.len)).min(other.len());
         let (mut at, mut buffer) = (self.at, Vec::new());
-        let common = other.get(..common).unwrap_or(other);
+        let common = other.get(..common).or_bug("the bytes of both")?;
         for piece in common.chunks(LIMITS.tenant_piece_bytes as usize) {
             buffer.resize(piece.len(), 0);
             source.read_exact_at(at, &mut buffer)?;

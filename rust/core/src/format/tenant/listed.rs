@@ -8,7 +8,6 @@ use super::front::COUNT_BYTES;
 use super::judge::Fault;
 use super::part::{self, Progress};
 use super::partitions::{self, OpenPartition, PartitionSearch};
-use super::probe::tenant_of;
 use super::reading::ScanState;
 use super::toc::Entry;
 use crate::bug::OrBug;
@@ -20,8 +19,6 @@ use crate::walk::{Advance, Budget};
 
 /// The CRC-32 of the table of contents.
 const CRC_BYTES: u64 = 4;
-/// How many entries are skipped between two polls of the interrupt.
-const POLL_ENTRIES: u64 = 1 << 12;
 
 #[derive(Debug)]
 pub(super) struct Listed {
@@ -33,7 +30,6 @@ pub(super) struct Listed {
 
 impl Listed {
     pub(super) fn advance(&mut self, on: &mut ScanState) -> Result<Advance> {
-        self.hop(on)?;
         if self.is_past_part(on)? {
             return Ok(Advance::End);
         }
@@ -79,15 +75,16 @@ impl Listed {
     /// Commits the good block of an entry.
     fn commit_block(&mut self, on: &mut ScanState, entry: &Entry, good: Good) -> Result<()> {
         let before = self.pass(on);
-        self.claim_tenants(on, entry, before, good.at)?;
+        self.claim_tenants(on, entry, before, good.fields.offset)?;
         if !good.is_as_stated(&*on.input.source, entry)? {
             on.mark(entry.at, entry.end, Cause::IndexDisagrees);
         }
-        self.claims.block(good.at, good.end());
+        self.claims
+            .block(good.fields.offset, good.fields.block_end());
         if let Some(progress) = &mut self.progress {
-            progress.in_place = (good.at, good.shape.len) == (entry.offset, entry.length);
+            progress.in_place = good.is_in_place(entry);
         }
-        self.search.commit(on, entry, good)
+        self.search.commit(on, good)
     }
 
     /// Handles a failed entry: its range, or the entry itself, is damaged.
@@ -134,7 +131,10 @@ impl Listed {
         match (in_order, is_crowded) {
             // Later searches start at `Claims::at`, so a block in the bytes committed here is never found.
             (true, true) => self.commit(on, next),
-            (true, false) => self.commit(on, next.min(on.place.end.unwrap_or(0))),
+            (true, false) => self.commit(
+                on,
+                next.min(on.place.end.or_bug("where the last block ends")?),
+            ),
             (false, true) => {
                 on.place.is_limited = true;
                 Ok(())
@@ -186,74 +186,6 @@ impl Listed {
     /// Whether everything known of the data is committed, up to the end of the last good block.
     fn is_between(&self, on: &ScanState) -> bool {
         self.claims.pending() == 0 && on.place.end == Some(on.ranges.at())
-    }
-
-    /// Skips entries that do not match, in a part with pruning: to the next one that does, or to the end of the
-    /// part, if the block before that is good in place. The walk continues there as if it had begun there.
-    fn hop(&mut self, on: &mut ScanState) -> Result<()> {
-        let Some(progress) = self.progress.filter(|_| on.input.options.prune) else {
-            return Ok(());
-        };
-        let is_between = self.is_between(on);
-        let Some(first) = on.peek()?.cloned() else {
-            return Ok(());
-        };
-        if !is_between || !progress.in_place || first.at < progress.hopped {
-            return Ok(());
-        }
-        let (last, hopped) = self.last_unmatched(on, &progress, &first)?;
-        if let Some(progress) = &mut self.progress {
-            // Before that there is nothing to skip to.
-            progress.hopped = hopped;
-        }
-        // Reading a single block is as cheap as checking it.
-        match last.filter(|(entry, _)| entry.at > first.at) {
-            Some((entry, left)) => self.hop_to(on, first.at, &entry, left),
-            None => Ok(()),
-        }
-    }
-
-    /// The last entry from `first` on that does not match, how many are left after it, and up to where entries
-    /// were examined.
-    fn last_unmatched(
-        &self,
-        on: &ScanState,
-        progress: &Progress,
-        first: &Entry,
-    ) -> Result<(Option<(Entry, u64)>, u64)> {
-        let (input, (at, left)) = (&on.input, on.place.table.place());
-        let mut entries = input.entries(at, left);
-        let (mut last, mut looked) = (None, first.end);
-        while let Some(entry) = entries.next(&*input.source)? {
-            if entries.left.is_multiple_of(POLL_ENTRIES) {
-                input.options.poll()?;
-            }
-            looked = entry.at;
-            if progress.is_past(entry.at) || on.matches(entry.partition, &entry.tenant)? {
-                break;
-            }
-            last = Some((entry, entries.left));
-        }
-        Ok((last, looked))
-    }
-
-    /// Continues after `entry`, if its block is good in place.
-    fn hop_to(&mut self, on: &mut ScanState, first: u64, entry: &Entry, left: u64) -> Result<()> {
-        let Some(shape) = part::good_in_place(&on.input, entry)? else {
-            return Ok(());
-        };
-        let name = tenant_of(&*on.input.source, entry.offset, &shape)?;
-        let end = entry.block_end();
-        self.search.go_past(on, end, (entry.partition, name));
-        self.claims = Claims::new(end, on.input.front.len);
-        on.ranges.leave_entry(first, entry.end);
-        on.ranges.skip_to(end);
-        on.place.table = on.input.table(entry.end, left, Some(entry.partition));
-        if let Some(progress) = &mut self.progress {
-            progress.pass(entry.at, left + 1);
-            progress.in_place = true;
-        }
-        Ok(())
     }
 
     /// Whether the part ends before the next entry, where the next part begins. Its front ends there too.
@@ -322,9 +254,17 @@ fn mark_lost(on: &mut ScanState, claim: &Claim) -> Result<()> {
     Ok(())
 }
 
+/// Reads only blocks that match, each entry by itself.
+#[derive(Debug)]
+pub(super) struct Pruned {
+    search: PrunedSearch,
+    /// The part of this scan. Its `passed` is the last entry, unless that matched.
+    pub(super) progress: Option<Progress>,
+}
+
 /// Searches for blocks of version 2, or partitions of version 1.
 #[derive(Debug)]
-pub(super) enum Pruned {
+enum PrunedSearch {
     Blocks(BlockSearch),
     Partitions(PartitionSearch),
 }
@@ -337,6 +277,17 @@ pub(super) enum Pruning {
 }
 
 impl Pruned {
+    pub(super) fn new(is_v1: bool) -> Self {
+        let search = match is_v1 {
+            true => PrunedSearch::Partitions(PartitionSearch::default()),
+            false => PrunedSearch::Blocks(BlockSearch::default()),
+        };
+        Self {
+            search,
+            progress: None,
+        }
+    }
+
     /// Advances by an entry. Sets `part` to the partition whose blocks come next.
     pub(super) fn advance(
         &mut self,
@@ -344,31 +295,59 @@ impl Pruned {
         part: &mut Option<OpenPartition>,
     ) -> Result<Pruning> {
         let source = &*on.input.source;
-        let Some(entry) = on.place.table.entries.peek(source)? else {
-            return Ok(Pruning::Advance(Advance::End));
+        let next = on.place.table.entries.peek(source)?;
+        let is_past = |entry: &&Entry| self.progress.is_some_and(|part| part.is_past(entry.at));
+        let Some(entry) = next.filter(|entry| !is_past(entry)) else {
+            if let Some(entry) = next {
+                on.ranges.end_part(entry.at);
+            }
+            return self.end(on);
         };
-        let filter = match self {
-            Self::Blocks(_) => {
+        let matches = match self.search {
+            PrunedSearch::Blocks(_) => {
                 let filter = &on.emitter.filter;
                 filter.has(source, entry.partition, &entry.tenant)?
             }
-            Self::Partitions(..) => on.emitter.filter.has_partition(entry.partition),
+            PrunedSearch::Partitions(_) => on.emitter.filter.has_partition(entry.partition),
         };
-        if !filter {
+        if !matches {
             on.ranges.leave_entry(entry.at, entry.end);
-            on.place.table.pass();
+            let passed = on.place.table.pass();
+            if let Some(progress) = &mut self.progress {
+                progress.passed = passed;
+            }
             return Ok(Pruning::Advance(Advance::On));
         }
         let entry = entry.clone();
-        let fault = match self.find(on, &entry, part)? {
-            Ok(advance) => return Ok(Pruning::Advance(advance)),
-            Err(fault) => fault,
-        };
-        on.ranges.flush();
-        if on.is_held() || !on.ranges.spans.is_empty() {
-            return Ok(Pruning::Advance(Advance::Full)); // good messages are emitted first
+        match self.find(on, &entry, part)? {
+            Ok(advance) => {
+                if let Some(progress) = &mut self.progress {
+                    progress.passed = None;
+                }
+                Ok(Pruning::Advance(advance))
+            }
+            Err(fault) => Ok(Self::fail(on, entry, fault)),
         }
-        Ok(Pruning::Failed(entry, fault))
+    }
+
+    /// Ends after the last entry. Of a part the block of that must be good in place, since the next part begins there.
+    fn end(&self, on: &mut ScanState) -> Result<Pruning> {
+        if let Some((at, left)) = self.progress.and_then(|part| part.passed)
+            && let Some(entry) = on.input.entries(at, left).next(&*on.input.source)?
+            && part::good_in_place(&on.input, &entry)?.is_none()
+        {
+            return Ok(Self::fail(on, entry, Fault::Disagrees));
+        }
+        Ok(Pruning::Advance(Advance::End))
+    }
+
+    /// Good messages are emitted before a failure.
+    fn fail(on: &mut ScanState, entry: Entry, fault: Fault) -> Pruning {
+        on.ranges.flush();
+        match on.is_held() || !on.ranges.spans.is_empty() {
+            true => Pruning::Advance(Advance::Full),
+            false => Pruning::Failed(entry, fault),
+        }
     }
 
     /// Commits what the entry names.
@@ -378,8 +357,8 @@ impl Pruned {
         entry: &Entry,
         part: &mut Option<OpenPartition>,
     ) -> Result<std::result::Result<Advance, Fault>> {
-        match self {
-            Self::Blocks(search) => {
+        match &mut self.search {
+            PrunedSearch::Blocks(search) => {
                 let good = match search.find(on, entry, on.input.front.end(), Places::Named)? {
                     Verdict::Full => return Ok(Ok(Advance::Full)),
                     Verdict::Failed(fault) => return Ok(Err(fault)),
@@ -389,11 +368,12 @@ impl Pruned {
                     return Ok(Err(Fault::Disagrees));
                 }
                 on.place.table.pass();
-                on.ranges.skip_to(good.at);
-                on.ranges.cover(good.end(), Kind::Block, None, Origin::None);
-                search.commit(on, entry, good)?;
+                on.ranges.skip_to(good.fields.offset);
+                let end = good.fields.block_end();
+                on.ranges.cover(end, Kind::Block, None, Origin::None);
+                search.commit(on, good)?;
             }
-            Self::Partitions(search) => {
+            PrunedSearch::Partitions(search) => {
                 let good = match search.find(on, entry)? {
                     partitions::Verdict::Good(good) => good,
                     partitions::Verdict::Disagrees(_) => return Ok(Err(Fault::Disagrees)),

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::front::{Front, Segment};
 use super::judge::GoodPartition;
-use super::layout::Name;
+use super::layout::{Name, TocEntry};
 use super::rows::GoodBlock;
 use super::toc::{Entry, TOC_START};
 use super::walk::{TenantScan, TenantWalk};
@@ -66,37 +66,23 @@ impl TocLookup {
         Ok(self.signposts.get_or_init(|| signposts))
     }
 
-    /// A walk of one tenant's block. `None` if the table of contents does not name it.
-    fn walk_tenant(
-        &self,
-        partition: u32,
-        tenant: &[u8],
-        options: Options,
-    ) -> Result<Option<TenantWalk>> {
-        let (segment, signposts) = (&self.segment, self.signposts()?);
-        let is_v1 = segment.front.version == VERSION_1;
-        let after = signposts.partition_point(|(listed, id, ..)| {
-            if is_v1 {
-                *listed <= partition
-            } else {
-                (*listed, &**id) <= (partition, tenant)
-            }
-        });
-        let mut entries = segment.entries();
-        if let Some((.., at, left)) = after.checked_sub(1).and_then(|place| signposts.get(place)) {
-            (entries.at, entries.left) = (*at, *left);
-        }
-        let source = &*segment.source;
-        while let Some(entry) = entries.next(source)? {
-            if entry.partition > partition {
-                break;
-            }
-            if entry.partition == partition && (is_v1 || entry.tenant.is(source, tenant)?) {
-                let scan = TenantScan::prune(&segment.with(options), Some((entry.at, 1)));
-                return Ok(Some(TenantWalk::new(scan)));
-            }
-        }
-        Ok(None)
+    /// A pruned walk of the entries among which one tenant's is, if the table of contents names it.
+    fn walk_tenant(&self, partition: u32, tenant: &[u8], options: Options) -> Result<TenantWalk> {
+        let signposts = self.signposts()?;
+        // Those of version 1 have empty IDs.
+        let after =
+            signposts.partition_point(|(listed, id, ..)| (*listed, &**id) <= (partition, tenant));
+        let (before, after) = signposts.split_at(after);
+        let (at, left) = match before.last() {
+            Some((.., at, left)) => (*at, *left),
+            None => self.segment.front.place(),
+        };
+        let entries = match after.first() {
+            Some((.., following)) => left - following,
+            None => left,
+        };
+        let scan = TenantScan::prune(&self.segment.with(options), (at, entries));
+        Ok(TenantWalk::new(scan))
     }
 
     /// Finds messages of one tenant, by the table of contents or among the verified units. Returns whether its block is
@@ -111,19 +97,18 @@ impl TocLookup {
         let Some(&(partition, tenant, ..)) = asked.first() else {
             return Ok(false);
         };
-        let walk = match verified {
+        let mut walk = match verified {
             None => {
                 let options = self.options(filter(asked), self.segment.options.strict);
                 self.walk_tenant(partition, tenant, options)?
             }
             Some(verified) => {
-                let unit = verified.find(&*self.segment.source, partition, tenant)?;
                 let segment = self.segment.with(self.options(filter(asked), false));
-                unit.map(|unit| TenantWalk::new(TenantScan::of_unit(&segment, unit)))
+                match verified.find(&*self.segment.source, partition, tenant)? {
+                    Some(unit) => TenantWalk::new(TenantScan::of_unit(&segment, unit)),
+                    None => return Ok(false),
+                }
             }
-        };
-        let Some(mut walk) = walk else {
-            return Ok(false);
         };
         let (mut missing, mut is_damaged) = (asked.len(), false);
         while missing > 0 && walk.step()? == Step::More {
@@ -236,8 +221,10 @@ impl Lookup for TocLookup {
                 return None;
             };
             // Records have no negative or greater ones.
-            let (partition, index) = (u32::try_from(*partition), u64::try_from(*index));
-            Some((partition.ok()?, tenant.as_slice(), index.ok()?, place))
+            match (u32::try_from(*partition), u64::try_from(*index)) {
+                (Ok(partition), Ok(index)) => Some((partition, tenant.as_slice(), index, place)),
+                _ => None,
+            }
         });
         let mut asked: Vec<Asked<'_>> = asked.collect();
         asked.sort_unstable();
@@ -284,7 +271,7 @@ impl Lookup for TocLookup {
             // The front is read, so that its damage is met.
             self.refusing()
         } else if front.leads_directly() {
-            TenantScan::prune(&segment, None)
+            TenantScan::prune(&segment, front.place())
         } else {
             TenantScan::begin(&segment)
         };
@@ -364,24 +351,26 @@ impl VerifiedBlocks {
                 }
             }
         });
-        compared.map(|()| self.units.get(place.ok()?))
+        compared?;
+        Ok(match place {
+            Ok(place) => self.units.get(place),
+            Err(_) => None,
+        })
     }
 }
 
 fn of_block(good: &GoodBlock) -> Entry {
     let tenant = good.tenant.up_to(LIMITS.signpost_tenant_bytes);
-    Entry::new(TOC_START, &good.entry, tenant)
+    Entry::new(TOC_START, good.entry, tenant)
 }
 
 fn of_partition(good: &GoodPartition) -> Entry {
-    Entry {
-        at: TOC_START,
-        end: TOC_START,
+    let fields = TocEntry {
         partition: good.partition,
-        tenant: Name::empty(),
         messages: good.tenants,
         offset: good.at,
         length: good.end - good.at,
-        crc: 0,
-    }
+        ..TocEntry::default()
+    };
+    Entry::new(TOC_START, fields, Name::empty())
 }

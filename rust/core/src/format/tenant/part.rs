@@ -39,15 +39,13 @@ pub(super) struct EntryRange {
 /// The progress of a walk of a part.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Progress {
-    range: EntryRange,
+    pub(super) range: EntryRange,
     /// The last entry that was passed.
     pub(super) passed: Option<(u64, u64)>,
     /// Whether its block is good where the entry says.
     pub(super) in_place: bool,
     /// Where its entries and its blocks begin.
     pub(super) start: (u64, u64),
-    /// Entries before this were already tested against the filter.
-    pub(super) hopped: u64,
 }
 
 impl Progress {
@@ -57,7 +55,6 @@ impl Progress {
             passed: range.before,
             in_place: true,
             start,
-            hopped: 0,
         }
     }
 

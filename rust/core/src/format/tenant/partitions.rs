@@ -77,8 +77,7 @@ impl OpenPartition {
             tenant_len,
             messages,
             offset: at,
-            length: 0,
-            crc: 0,
+            ..TocEntry::default()
         };
         if on.commit_block(&tenant, entry, self.end, Checks::Unknown)? {
             return Ok(true);

@@ -55,7 +55,10 @@ impl Position {
 
     /// Where the last good block ends. 0 before the first.
     pub(super) fn good_end(&self) -> u64 {
-        self.last.as_ref().and(self.end).unwrap_or(0)
+        match (&self.last, self.end) {
+            (Some(_), Some(end)) => end,
+            _ => 0,
+        }
     }
 
     /// The last good partition's ID.
@@ -120,16 +123,21 @@ impl ScanState {
             tenant: tenant.clone(),
             entry,
         });
+        let from = self.emitter.from;
+        if from.is_some_and(|from| (entry.offset..end).contains(&from)) {
+            // Reading begins in it.
+            self.ranges = Ranges::new(None, entry.offset);
+        }
         let is_given = entry.messages > 0 && !self.found.is_silent;
-        if !is_given || !self.matches(entry.partition, tenant)? {
+        if !is_given
+            || from.is_some_and(|from| end <= from)
+            || !self.matches(entry.partition, tenant)?
+        {
             return Ok(false);
         }
         let open = Open {
-            at: entry.offset,
+            block: entry,
             end,
-            partition: entry.partition,
-            messages: entry.messages,
-            tenant_len: entry.tenant_len,
             next: 0,
             position: entry.offset + BLOCK_HEADER_BYTES + u64::from(entry.tenant_len),
             crc: (self.input.front.version != VERSION_1).then_some(entry.crc),

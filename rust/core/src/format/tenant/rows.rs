@@ -39,7 +39,10 @@ pub(super) struct Tenant {
 
 impl Tenant {
     pub(super) fn new(partition: u32, id: Option<Arc<[u8]>>) -> Self {
-        let shown_bytes = id.as_deref().map_or(0, |id| escape(id).len());
+        let shown_bytes = match &id {
+            Some(id) => escape(id).len(),
+            None => 0,
+        };
         Self {
             partition,
             id,
@@ -48,7 +51,10 @@ impl Tenant {
     }
 
     fn id(&self) -> Value<'_> {
-        self.id.as_deref().map_or(Value::Null, Value::Text)
+        match &self.id {
+            Some(id) => Value::Text(id),
+            None => Value::Null,
+        }
     }
 }
 
@@ -173,7 +179,9 @@ impl StepFindings {
     pub(super) fn add_block(&mut self, good: impl FnOnce() -> GoodBlock) {
         if !self.is_silent {
             let good = good();
-            self.id_bytes += good.tenant.bytes().map_or(0, |bytes| bytes.len());
+            if let Some(bytes) = good.tenant.bytes() {
+                self.id_bytes += bytes.len();
+            }
             self.good.push(good);
         }
     }

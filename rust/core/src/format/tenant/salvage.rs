@@ -88,11 +88,9 @@ impl Good {
                 let offset = good.at + COUNT_BYTES;
                 let blocks = TocEntry {
                     partition: good.partition,
-                    tenant_len: 0,
-                    messages: 0,
                     offset,
                     length: good.end - offset,
-                    crc: 0,
+                    ..TocEntry::default()
                 };
                 found.add(&blocks, V1_ENTRY_BYTES, good.at);
                 found.end_partition(Some((good.partition, good.tenants)));
@@ -178,7 +176,10 @@ struct Front<'a, 'b> {
 
 impl<'a, 'b> Front<'a, 'b> {
     fn new(salvage: &'a mut Salvage<'b>, first: Option<u64>) -> Self {
-        let until = first.unwrap_or_else(|| salvage.source().len());
+        let until = match first {
+            Some(first) => first,
+            None => salvage.source().len(),
+        };
         Self {
             salvage,
             until,

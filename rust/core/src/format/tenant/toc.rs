@@ -1,5 +1,6 @@
 //! The table of contents: its entries in turn, read in windows.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use super::VERSION_1;
@@ -29,34 +30,28 @@ pub(super) struct Entry {
     pub(super) at: u64,
     /// Where it ends.
     pub(super) end: u64,
-    pub(super) partition: u32,
     pub(super) tenant: Name,
-    pub(super) messages: u32,
-    /// Where the block (version 1: the partition) begins.
-    pub(super) offset: u64,
-    /// The length of the block in bytes.
-    pub(super) length: u64,
-    pub(super) crc: u32,
+    pub(super) fields: TocEntry,
 }
 
 impl Entry {
     /// The entry of version 2 at `at` with these fields and this tenant.
-    pub(super) fn new(at: u64, says: &TocEntry, tenant: Name) -> Self {
+    pub(super) fn new(at: u64, fields: TocEntry, tenant: Name) -> Self {
+        let end = at + V2_ENTRY_BYTES + u64::from(fields.tenant_len);
         Self {
             at,
-            end: at + V2_ENTRY_BYTES + u64::from(says.tenant_len),
-            partition: says.partition,
+            end,
             tenant,
-            messages: says.messages,
-            offset: says.offset,
-            length: says.length,
-            crc: says.crc,
+            fields,
         }
     }
+}
 
-    /// Where the block ends if the entry is right. Saturates.
-    pub(super) const fn block_end(&self) -> u64 {
-        self.offset.saturating_add(self.length)
+impl Deref for Entry {
+    type Target = TocEntry;
+
+    fn deref(&self) -> &TocEntry {
+        &self.fields
     }
 }
 
@@ -188,15 +183,17 @@ impl Entries {
         }
         if self.version == VERSION_1 {
             let (partition, offset, length) = fields(self.array::<20>(source, at)?);
+            let fields = TocEntry {
+                partition,
+                offset,
+                length,
+                ..TocEntry::default()
+            };
             return Ok(Some(Entry {
                 at,
                 end: at + V1_ENTRY_BYTES,
-                partition,
                 tenant: Name::empty(),
-                messages: 0,
-                offset,
-                length,
-                crc: 0,
+                fields,
             }));
         }
         let head = *self.array::<HEAD_BYTES>(source, at)?;
@@ -209,8 +206,8 @@ impl Entries {
             Ok(self.load(source, tenant_at, tenant_bytes)?.into())
         })?;
         let tail = self.array::<TAIL_BYTES>(source, tenant_at + tenant_bytes)?;
-        let says = TocEntry::around(&head, tail);
-        Ok(Some(Entry::new(at, &says, tenant)))
+        let fields = TocEntry::around(&head, tail);
+        Ok(Some(Entry::new(at, fields, tenant)))
     }
 }
 

@@ -54,12 +54,16 @@ impl Unlisted {
             search: BlockSearch::default(),
             at: TOC_START,
             trial: Trial::Stated,
-            limit: toc_end.map_or(len, |end| end - COUNT_BYTES),
+            limit: match toc_end {
+                Some(end) => end - COUNT_BYTES,
+                None => len,
+            },
             searched_in_vain: false,
         }
     }
 
     pub(super) fn advance(&mut self, on: &mut ScanState) -> Result<Advance> {
+        on.input.options.poll()?;
         if on.place.is_limited {
             end(on);
             return Ok(Advance::End);
@@ -87,7 +91,7 @@ impl Unlisted {
             self.trial = Trial::Lengths(0);
             return Ok(None);
         };
-        let entry = entry_of(&mut on.input, self.at, &fields)?;
+        let entry = entry_of(&mut on.input, self.at, fields)?;
         let found = self.find(on, &entry, Places::NamedAndAfter)?;
         if found.is_none() {
             // If its tenant ID is right, only the block is damaged.
@@ -113,7 +117,7 @@ impl Unlisted {
             if !is_after_last(on, &fields) || !has_length(on, &fields)? {
                 continue;
             }
-            let entry = entry_of(&mut on.input, self.at, &fields)?;
+            let entry = entry_of(&mut on.input, self.at, fields)?;
             self.trial = Trial::Lengths(length);
             let found = self.find(on, &entry, Places::Named)?;
             if found.is_some() {
@@ -142,7 +146,7 @@ impl Unlisted {
             if !has_length(on, &fields)? {
                 continue;
             }
-            let entry = entry_of(&mut on.input, at, &fields)?;
+            let entry = entry_of(&mut on.input, at, fields)?;
             if !has_tenant(on, &entry)? {
                 continue;
             }
@@ -207,13 +211,14 @@ impl Unlisted {
 
     /// Commits a good block, and continues after the entry that it proves.
     fn commit_block(&mut self, on: &mut ScanState, entry: &Entry, good: Good) -> Result<()> {
+        let (at, block_end) = (good.fields.offset, good.fields.block_end());
         let (kind, cause) = match &on.place.last {
             None => {
-                self.limit = good.at;
+                self.limit = at;
                 (Kind::Corrupt, on.input.front.broken)
             }
             Some((partition, _)) => {
-                let gap = good.at.saturating_sub(on.ranges.at());
+                let gap = at.saturating_sub(on.ranges.at());
                 if gap == COUNT_BYTES && *partition != entry.partition {
                     (Kind::Header, None)
                 } else {
@@ -224,9 +229,10 @@ impl Unlisted {
         self.at = entry.end;
         self.trial = Trial::Stated;
         self.searched_in_vain = false;
-        on.ranges.cover(good.at, kind, cause, Origin::None);
-        on.ranges.cover(good.end(), Kind::Block, None, Origin::None);
-        self.search.commit(on, entry, good)
+        self.search.commit(on, good)?;
+        on.ranges.cover(at, kind, cause, Origin::None);
+        on.ranges.cover(block_end, Kind::Block, None, Origin::None);
+        Ok(())
     }
 }
 
@@ -253,7 +259,7 @@ fn fields_at(
 }
 
 /// The entry at `at` with these fields.
-fn entry_of(input: &mut Input, at: u64, fields: &TocEntry) -> Result<Entry> {
+fn entry_of(input: &mut Input, at: u64, fields: TocEntry) -> Result<Entry> {
     let tenant = input.entry_name(at, fields.tenant_len)?;
     Ok(Entry::new(at, fields, tenant))
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use super::VERSION_1;
 use super::block_search::BlockSearch;
 use super::claims::{Claims, Origin};
-use super::emit::{Emitter, Open, no_message};
+use super::emit::{Open, no_message};
 use super::explain::{explain, explain_entry};
 use super::front::{COUNT_BYTES, Front, Segment};
 use super::judge::GoodPartition;
@@ -24,7 +24,6 @@ use crate::limits::LIMITS;
 use crate::record::{Checked, Scalar};
 use crate::source::Source;
 use crate::spec::Filter;
-use crate::walk::indexed::Ranges;
 use crate::walk::{Advance, Begin, Driver, Options, Scan, cannot_resume};
 
 /// How many entries are tried between two polls of the interrupt.
@@ -53,7 +52,10 @@ impl TenantWalk {
         let segment = Segment::open(source, options)?;
         match start {
             Begin::Beginning => Ok(Self::new(TenantScan::begin(&segment))),
-            Begin::Part(part) => TenantScan::in_part(Input::new(&segment), part.plan()?),
+            Begin::Part(part) => {
+                let (scan, ended) = TenantScan::in_part(Input::new(&segment), part.plan()?)?;
+                Ok(Self::resume(scan, ended))
+            }
             Begin::Offset(offset) => TenantScan::from_message(&segment, offset).map(Self::new),
             Begin::Carry(_) => Err(cannot_resume("tenant")),
         }
@@ -83,14 +85,13 @@ impl TenantScan {
 
     /// A scan through the whole file.
     pub(super) fn begin(segment: &Segment) -> Self {
-        let place = (TOC_START, segment.front.entries);
+        let place = segment.front.place();
         Self::at(Input::new(segment), SearchScope::AfterLast, place)
     }
 
-    /// A scan of only the blocks that match, by a table of contents that [leads](Front::leads_directly) to them:
-    /// the whole table, or a number of entries from one on. Its ledger covers these blocks and the front.
-    pub(super) fn prune(segment: &Segment, place: Option<(u64, u64)>) -> Self {
-        let place = place.unwrap_or((TOC_START, segment.front.entries));
+    /// A scan of only the blocks that match, by a table of contents that [leads](Front::leads_directly) to them: by as
+    /// many entries from one on. Its ledger covers these blocks and the front.
+    pub(super) fn prune(segment: &Segment, place: (u64, u64)) -> Self {
         let mut scan = Self::at(Input::new(segment), SearchScope::LockedFile, place);
         if segment.options.strict && scan.on.ranges.first_damage().is_some() {
             scan.on.ranges.leave_front();
@@ -103,7 +104,7 @@ impl TenantScan {
     ///
     /// [verified]: super::lookup::VerifiedBlocks
     pub(super) fn of_unit(segment: &Segment, unit: &Entry) -> Self {
-        let mut scan = Self::prune(segment, Some((unit.at, 0)));
+        let mut scan = Self::prune(segment, (unit.at, 0));
         let on = &mut scan.on;
         on.ranges.leave_front();
         if on.input.front.version != VERSION_1 {
@@ -138,115 +139,92 @@ impl TenantScan {
     }
 
     /// A scan from the message at `offset` on. The table of contents says where its block is. If it is not there,
-    /// only a scan through the whole file finds it.
+    /// only a scan from the beginning finds it.
     fn from_message(segment: &Segment, offset: u64) -> Result<Self> {
+        let mut entries = segment.entries();
         if !segment.front.leads_directly() {
-            return Self::from_proven(segment, offset);
+            entries.left = 0;
         }
-        let (mut entries, mut before) = (segment.entries(), None);
+        let mut before = None;
         loop {
             let (at, left) = (entries.at, entries.left);
             let Some(entry) = entries.next(&*segment.source)? else {
-                return Self::from_proven(segment, offset);
+                break;
             };
             if (entry.offset..entry.block_end()).contains(&offset) {
-                if !Self::in_place(segment, at)? {
-                    return Self::from_proven(segment, offset);
-                }
                 let input = Input::new(segment);
-                let (table, at) = (input.table(at, left, before), entry.offset);
-                let place = Position::new(table, SearchScope::AfterLast, Some(at));
-                let mut scan = Self::new(input, place, at);
-                scan.begin_within(at, offset);
-                return Ok(scan);
+                let (table, start) = (input.table(at, left, before), entry.offset);
+                let place = Position::new(table, SearchScope::AfterLast, Some(start));
+                let mut scan = Self::new(input, place, start);
+                if scan.seek_message(offset, entry.end)? {
+                    return Ok(scan);
+                }
+                break;
             }
             before = Some(entry.partition);
         }
-    }
-
-    /// Whether what the entry at `at` names is good at its offset.
-    fn in_place(segment: &Segment, at: u64) -> Result<bool> {
-        let options = segment.options.clone().strict(false);
-        let segment = segment.with(options.filter(Filter::default()));
-        let mut scan = Self::prune(&segment, Some((at, 1)));
-        scan.on.found.is_silent = true;
-        scan.go_on()?;
-        Ok(matches!(scan.course, Course::Pruned(_)))
-    }
-
-    /// A scan from the message at `offset` on, whose block is found by a scan from the beginning. That scan shows
-    /// where the block is only after it, so a second one goes as far as the first had come before.
-    fn from_proven(segment: &Segment, offset: u64) -> Result<Self> {
-        let (mut search, mut advances) = (Self::of_blocks(segment), 0_u64);
-        let block = loop {
-            let advance = search.go_on()?;
-            let end = search.on.ranges.at();
-            let mut good = search.found().good().iter().map(|good| good.entry.offset);
-            let block = good.next_back();
-            if let Some(block) = block.filter(|block| (*block..end).contains(&offset)) {
-                break block;
-            }
-            if advance == Advance::End {
-                return Err(no_message(offset));
-            }
-            search.begin_step()?;
-            advances += 1;
-        };
-        let mut scan = Self::of_blocks(segment);
-        for _ in 0..advances {
-            scan.go_on()?;
-            scan.begin_step()?;
+        let mut scan = Self::begin(segment);
+        match scan.seek_message(offset, u64::MAX)? {
+            true => Ok(scan),
+            false => Err(no_message(offset)),
         }
-        let on = &mut scan.on;
-        on.input.options = segment.options.clone();
-        on.emitter = Emitter::new(&segment.options.filter);
-        scan.begin_within(block, offset);
-        Ok(scan)
     }
 
-    /// Emits everything from the message at `offset` on, whose block is at `block`. Nothing before that is
-    /// reported.
-    fn begin_within(&mut self, block: u64, offset: u64) {
-        let on = &mut self.on;
-        on.ranges = Ranges::new(None, block);
-        on.emitter.from = Some(offset);
+    /// Advances to the block that has the message at `offset`, by the entries before `until`. Nothing before it is
+    /// reported. `false` if none of them has it.
+    fn seek_message(&mut self, offset: u64, until: u64) -> Result<bool> {
         self.is_partial = true;
+        self.on.emitter.from = Some(offset);
+        while self.on.emitter.from.is_some() && self.on.emitter.open.is_none() {
+            let is_past = self.part.is_none() && self.on.place.table.place().0 >= until;
+            if is_past || self.go_on()? == Advance::End {
+                return Ok(false);
+            }
+            self.begin_step()?;
+        }
+        let open = self.on.emitter.open.as_ref();
+        Ok(open.is_none_or(|open| open.block.offset <= offset))
     }
 
-    /// Begins at a part.
-    fn in_part(input: Input, range: EntryRange) -> Result<TenantWalk> {
+    /// Begins at a part. With pruning only the blocks that match are read. Returns whether the part has ended.
+    fn in_part(input: Input, range: EntryRange) -> Result<(Self, bool)> {
         range.check(&*input.source, &input.front)?;
-        let (reach, entries) = (SearchScope::AfterLast, input.front.entries);
+        let reach = match input.options.prune {
+            true => SearchScope::LockedFile,
+            false => SearchScope::AfterLast,
+        };
         let Some(before) = range.before else {
-            let mut scan = Self::at(input, reach, (TOC_START, entries));
+            let place = input.front.place();
+            let mut scan = Self::at(input, reach, place);
             let end = scan.on.input.front.end();
             scan.set_part(0, Progress::new(range, (TOC_START, end)));
-            return Ok(TenantWalk::new(scan));
+            return Ok((scan, false));
         };
         let Some((entry, shape, left)) = part::beginning(&input, &range, before)? else {
             // The part before covers all of this one.
-            let at = before.0;
-            let mut scan = Self::at(input, reach, (at, 0));
-            if let Course::Listed(listed) = &mut scan.course {
-                listed.progress = Some(Progress::new(range, (at, at)));
-            }
-            return Ok(TenantWalk::resume(scan, true));
+            return Ok((Self::at(input, reach, (before.0, 0)), true));
         };
         let name = tenant_of(&*input.source, entry.offset, &shape)?;
         let (next, end) = (entry.end, entry.block_end());
         let table = input.table(next, left, Some(entry.partition));
         let mut place = Position::new(table, reach, Some(end));
-        place.last = Some((entry.partition, name));
+        place.go_past(end, (entry.partition, name));
         let mut scan = Self::new(input, place, end);
         scan.set_part(next, Progress::new(range, (next, end)));
-        Ok(TenantWalk::new(scan))
+        Ok((scan, false))
     }
 
     /// Makes this the scan of a part whose front begins at `start`.
     fn set_part(&mut self, start: u64, progress: Progress) {
         self.on.ranges.begin_part(start);
-        if let Course::Listed(listed) = &mut self.course {
-            listed.progress = Some(progress);
+        match &mut self.course {
+            Course::Listed(listed) => listed.progress = Some(progress),
+            // The entry before the first one was checked.
+            Course::Pruned(pruned) => {
+                let passed = None;
+                pruned.progress = Some(Progress { passed, ..progress });
+            }
+            _ => {}
         }
     }
 
@@ -262,12 +240,8 @@ impl TenantScan {
     /// Advances by an entry, a block, or as many messages as a step has room for.
     fn go_on(&mut self) -> Result<Advance> {
         let on = &mut self.on;
-        let passed = on
-            .input
-            .front
-            .entries
-            .saturating_sub(on.place.table.place().1);
-        if passed.is_multiple_of(POLL_ENTRIES) {
+        let (_, left) = on.place.table.place();
+        if left.is_multiple_of(POLL_ENTRIES) {
             on.input.options.poll()?;
         }
         if let Some(open) = on.emitter.open.take() {
@@ -291,11 +265,13 @@ impl TenantScan {
             Course::Unlisted(unlisted) => unlisted.advance(on),
             Course::Pruned(pruned) => match pruned.advance(on, &mut self.part)? {
                 Pruning::Advance(advance) => Ok(advance),
-                Pruning::Failed(entry, fault) if on.input.options.strict => {
+                Pruning::Failed(entry, fault)
+                    if on.input.options.strict && pruned.progress.is_none() =>
+                {
                     let damage = explain_entry(&on.input, &entry, fault);
                     Err(Error::Damage(Box::new(damage)))
                 }
-                Pruning::Failed(..) => Ok(self.go_through()),
+                Pruning::Failed(..) => self.go_through(),
             },
         }
     }
@@ -312,13 +288,23 @@ impl TenantScan {
         Ok(Advance::On)
     }
 
-    /// Continues through the whole file: only such a scan may find a block that is not where its entry says.
-    fn go_through(&mut self) -> Advance {
+    /// Continues through the whole file or part: only such a scan may find a block that is not where its entry says.
+    fn go_through(&mut self) -> Result<Advance> {
         let (emitted, until) = (self.on.emitter.emitted, self.on.ranges.at());
-        *self = Self::begin(&self.on.input.segment());
+        let segment = self.on.input.segment();
+        *self = match &self.course {
+            Course::Pruned(Pruned {
+                progress: Some(part),
+                ..
+            }) => {
+                let whole = segment.with(segment.options.clone().prune(false));
+                Self::in_part(Input::new(&whole), part.range)?.0
+            }
+            _ => Self::begin(&segment),
+        };
         self.on.ranges.leave_good(until);
         self.on.emitter.skip = emitted;
-        Advance::On
+        Ok(Advance::On)
     }
 
     /// Whether there is enough for a step.
@@ -451,8 +437,10 @@ impl Scan for TenantScan {
         if ended {
             return len;
         }
-        let open = self.on.emitter.open.as_ref().map(|open| open.position);
-        open.unwrap_or(self.on.ranges.at()).min(len)
+        match &self.on.emitter.open {
+            Some(open) => open.position.min(len),
+            None => self.on.ranges.at().min(len),
+        }
     }
 }
 
@@ -477,10 +465,7 @@ impl Course {
         let is_v1 = front.version == VERSION_1;
         match reach {
             _ if front.refused => Self::Refused,
-            SearchScope::LockedFile if is_v1 => {
-                Self::Pruned(Pruned::Partitions(Default::default()))
-            }
-            SearchScope::LockedFile => Self::Pruned(Pruned::Blocks(BlockSearch::default())),
+            SearchScope::LockedFile => Self::Pruned(Pruned::new(is_v1)),
             SearchScope::AfterLast if is_v1 => Self::Partitions(Partitions::default()),
             SearchScope::AfterLast if front.is_sound() => Self::Listed(Listed {
                 search: BlockSearch::default(),
