@@ -141,8 +141,6 @@ limits! {
     kept_tenant_bytes: u32 = 64 << 10, fuzzing 4;
     /// How much of two long tenant IDs is compared at once.
     tenant_piece_bytes: u32 = 64 << 10, fuzzing 3;
-    /// How much of a long tenant ID is read at once.
-    tenant_read_bytes: u64 = 1 << 20, fuzzing 16;
     /// A table of contents up to this long stays in memory.
     kept_toc_bytes: u64 = 8 << 20, fuzzing 64;
     /// Each part reads the table of contents once. A longer one may not exceed its share of a part.
@@ -157,6 +155,8 @@ limits! {
     /// The most verified blocks that a look-up lists if the table of contents does not lead to them. If there are more, it scans the file
     /// each time.
     listed_tenant_units: usize = 64 << 10, fuzzing 3;
+    /// The most bytes that their tenant IDs have on average.
+    listed_tenant_bytes: usize = 256, fuzzing 8;
     /// The most entries read to explain one range. A table of contents can be read only from its beginning.
     candidate_entries: u64 = 1 << 16, fuzzing 8;
     /// How much memory the tenants of a writer may take, unless `memory_bytes` is more.

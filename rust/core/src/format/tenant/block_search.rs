@@ -2,12 +2,14 @@
 //! (d)).
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::collections::btree_map;
 
 use super::front::COUNT_BYTES;
 use super::judge::{self, Fault};
 use super::layout::{Name, Shape, TocEntry};
 use super::probe::{Checks, Decoded, FAR_COST, NEAR_BYTES, block_crc, tenant_of};
-use super::reading::{Position, ScanState, SearchScope};
+use super::reading::{ScanState, SearchScope};
 use super::toc::Entry;
 use crate::error::Result;
 use crate::saturating::saturating_usize;
@@ -72,7 +74,6 @@ pub(super) enum Places {
 /// A place after the last good block: what it decodes to, and the CRC-32 of its bytes.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
-    at: u64,
     shape: Option<Shape>,
     crc: Option<u32>,
 }
@@ -82,8 +83,8 @@ struct Candidate {
 pub(super) struct BlockSearch {
     /// The end of the bytes that an entry named and that were verified last.
     examined: u64,
-    /// What is known of the places after the last good block.
-    candidates: Vec<Candidate>,
+    /// What is known of the places after the last good block, by offset.
+    candidates: BTreeMap<u64, Candidate>,
 }
 
 impl BlockSearch {
@@ -123,10 +124,14 @@ impl BlockSearch {
         };
         // It is decoded to its end. A block has only one length, so (b) is no other trial than (a).
         let in_place = entry.offset >= good_end;
-        let after = on.place.end.filter(|_| places == Places::NamedAndAfter);
+        let after = on.place.end.map(|end| [end, end + COUNT_BYTES]);
+        // Entry after entry is tried there.
+        self.candidates
+            .retain(|at, _| after.is_some_and(|after| after.contains(at)));
+        let after = after.filter(|_| places == Places::NamedAndAfter);
         let after = after
             .into_iter()
-            .flat_map(|end| [end, end + COUNT_BYTES])
+            .flatten()
             .filter(|place| *place != entry.offset && *place >= floor);
         for at in in_place.then_some(entry.offset).into_iter().chain(after) {
             if !on.place.is_limited
@@ -221,21 +226,17 @@ impl BlockSearch {
         entry: &Entry,
         at: u64,
     ) -> Result<Option<(Shape, u32)>> {
-        let known = self.candidates.iter().position(|seen| seen.at == at);
-        let mut seen = match known {
-            Some(known) => self.candidates.remove(known),
-            None => Candidate {
-                at,
+        let seen = match self.candidates.entry(at) {
+            btree_map::Entry::Occupied(seen) => seen.into_mut(),
+            btree_map::Entry::Vacant(place) => place.insert(Candidate {
                 shape: shape_at(on, at)?,
                 crc: None,
-            },
+            }),
         };
         // The bytes that the entry names were verified already.
         let is_other = |shape: &Shape| at != entry.offset || shape.len != entry.length;
         let proves = |shape: &Shape| judge::block_proves(&on.input.front, entry, shape);
-        let shape = seen.shape.filter(|shape| is_other(shape) && proves(shape));
-        let Some(shape) = shape else {
-            self.remember(&on.place, entry, seen);
+        let Some(shape) = seen.shape.filter(|shape| is_other(shape) && proves(shape)) else {
             return Ok(None);
         };
         let crc = match seen.crc {
@@ -244,22 +245,10 @@ impl BlockSearch {
             None => {
                 let hashed = on.input.hash(at, shape.len)?;
                 on.input.budget.spend(shape.len);
-                hashed.crc.finalize()
+                *seen.crc.insert(hashed.crc.finalize())
             }
         };
-        seen.crc = Some(crc);
-        self.remember(&on.place, entry, seen);
         Ok(Some((shape, crc)))
-    }
-
-    /// Remembers a place after the last good block, because the next entry is tried there too.
-    fn remember(&mut self, place: &Position, entry: &Entry, seen: Candidate) {
-        let after = place
-            .end
-            .is_some_and(|end| seen.at == end || seen.at == end + COUNT_BYTES);
-        if after || seen.at != entry.offset {
-            self.candidates.push(seen);
-        }
     }
 }
 

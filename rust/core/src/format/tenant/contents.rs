@@ -8,7 +8,6 @@ use super::front::Segment;
 use super::layout::{Name, TocEntry};
 use super::walk::{TenantScan, TenantWalk};
 use crate::error::Result;
-use crate::saturating::saturating_usize;
 use crate::source::Source;
 use crate::walk::{Options, Step, Walk};
 
@@ -126,18 +125,10 @@ pub fn blocks(source: Arc<dyn Source>, options: &Options) -> Result<Vec<Block>> 
 
 /// The tenant's block that an entry describes.
 fn block(source: &dyn Source, tenant: &Name, entry: &TocEntry) -> Result<Block> {
-    let tenant = match tenant.bytes() {
-        Some(bytes) => bytes.to_vec(),
-        None => {
-            let mut bytes = vec![0; saturating_usize(tenant.len)];
-            source.read_exact_at(tenant.at, &mut bytes)?;
-            bytes
-        }
-    };
     Ok(Block {
         position: entry.offset,
         partition: entry.partition,
-        tenant,
+        tenant: tenant.load(source)?.to_vec(),
         messages: entry.messages,
     })
 }

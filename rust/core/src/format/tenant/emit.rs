@@ -1,78 +1,32 @@
 //! Emits the messages of a verified block: from the window that it was verified in, or, if it is larger, piece by
 //! piece. Each piece is verified again against its hash from the first pass.
 
-use std::collections::BTreeSet;
-
 use super::layout::{BLOCK_HEADER_BYTES, Name, TocEntry};
 use super::probe::{Checks, Input, LOADED};
 use super::rows::{MESSAGE_HEADER_BYTES, Message, StepFindings, Tenant};
 use crate::bug::OrBug;
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
-use crate::record::Scalar;
+use crate::record::Value;
 use crate::saturating::saturating_usize;
 use crate::source::{ReadAgain, Source};
 use crate::spec::Filter;
 
-/// The conditions of a [`Filter`] that a table of contents can decide, as sets.
-#[derive(Debug, Default)]
-pub(super) struct FilterSets {
-    partitions: Option<BTreeSet<u32>>,
-    least: Option<i128>,
-    end: Option<i128>,
-    tenants: Option<BTreeSet<Vec<u8>>>,
+/// Whether records of this partition can match.
+pub(super) fn has_partition(filter: &Filter, partition: u32) -> bool {
+    filter.is_met_by("partition", &Value::Int64(partition.into()))
 }
 
-impl FilterSets {
-    pub(super) fn of(filter: &Filter) -> Self {
-        let partition = |value: &Scalar| match value {
-            Scalar::Integer(number) => u32::try_from(*number).ok(),
-            _ => None,
-        };
-        let tenant = |value: &Scalar| match value {
-            Scalar::Text(bytes) => Some(bytes.clone()),
-            _ => None,
-        };
-        let bound = |bound: Option<Scalar>| match bound {
-            Some(Scalar::Integer(number)) => Some(number),
-            _ => None,
-        };
-        let partitions = filter.those_among("partition");
-        let tenants = filter.those_among("tenant");
-        Self {
-            partitions: partitions.map(|ids| ids.into_iter().filter_map(partition).collect()),
-            least: bound(filter.least("partition")),
-            end: bound(filter.end("partition")),
-            tenants: tenants.map(|ids| ids.into_iter().filter_map(tenant).collect()),
-        }
-    }
-
-    /// Whether records of this partition can match.
-    pub(super) fn has_partition(&self, partition: u32) -> bool {
-        let (partitions, number) = (self.partitions.as_ref(), i128::from(partition));
-        partitions.is_none_or(|partitions| partitions.contains(&partition))
-            && self.least.is_none_or(|least| number >= least)
-            && self.end.is_none_or(|end| number < end)
-    }
-
-    /// Whether records of this partition and tenant match.
-    pub(super) fn has(&self, source: &dyn Source, partition: u32, tenant: &Name) -> Result<bool> {
-        if !self.has_partition(partition) {
-            return Ok(false);
-        }
-        match (&self.tenants, tenant.bytes()) {
-            (None, _) => Ok(true),
-            (Some(tenants), Some(id)) => Ok(tenants.contains(&**id)),
-            (Some(tenants), None) => {
-                for filter in tenants {
-                    if tenant.is(source, filter)? {
-                        return Ok(true);
-                    }
-                }
-                Ok(false)
-            }
-        }
-    }
+/// Whether records of this partition and tenant match, as far as these decide it.
+pub(super) fn has_tenant(
+    filter: &Filter,
+    source: &dyn Source,
+    partition: u32,
+    tenant: &Name,
+) -> Result<bool> {
+    let is_met = |id: &[u8]| filter.is_met_by("tenant", &Value::Text(id));
+    Ok(has_partition(filter, partition)
+        && (!filter.has_conditions_on("tenant") || is_met(&*tenant.load(source)?)))
 }
 
 /// A block whose messages are being emitted.
@@ -92,7 +46,7 @@ pub(super) struct Open {
 /// Emits messages of good blocks, one block after the other.
 #[derive(Debug, Default)]
 pub(super) struct Emitter {
-    pub(super) filter: FilterSets,
+    pub(super) filter: Filter,
     /// Where the first message begins, if reading begins there.
     pub(super) from: Option<u64>,
     /// How many messages were emitted, and how many of them are skipped.
@@ -110,7 +64,7 @@ pub(super) struct Emitter {
 impl Emitter {
     pub(super) fn new(filter: &Filter) -> Self {
         Self {
-            filter: FilterSets::of(filter),
+            filter: filter.clone(),
             ..Self::default()
         }
     }
@@ -271,107 +225,58 @@ impl Emitter {
         at: u64,
         len: u64,
     ) -> Result<bool> {
-        // Bytes of version 1 have no checksum, and need no verification.
-        let is_settled = match self.checks {
-            Checks::Whole => true,
-            Checks::Unknown => open.crc.is_none(),
-            Checks::Pieces { .. } => false,
+        let right = match &self.checks {
+            Checks::Verified { right, .. } => *right,
+            // Bytes of version 1 have no checksum, and need no verification.
+            Checks::Unknown if open.crc.is_none() => (open.block.offset, open.end),
+            Checks::Unknown => (0, 0),
         };
-        if is_settled && at.saturating_add(len) <= open.end {
+        if right.0 <= at && at.saturating_add(len) <= right.1 {
             let buffered = input.data.bytes(&*input.source, at).len();
             if buffered as u64 >= len {
                 return Ok(true);
             }
         }
-        self.make_sure(open, input, is_held, at, len)
+        if !is_held {
+            self.load(open, input, at, len)?;
+        }
+        Ok(!is_held)
     }
 
-    /// The same as [`ensure`](Self::ensure), if a look at the window does not suffice.
+    /// Loads and verifies `len` bytes of the open block at `at`.
     #[inline(never)]
-    fn make_sure(
-        &mut self,
-        open: &Open,
-        input: &mut Input,
-        is_held: bool,
-        at: u64,
-        len: u64,
-    ) -> Result<bool> {
+    fn load(&mut self, open: &Open, input: &mut Input, at: u64, len: u64) -> Result<()> {
         if let (Checks::Unknown, Some(stored)) = (&self.checks, open.crc) {
-            if is_held {
-                return Ok(false);
-            }
             self.checks = check_again(open, stored, input)?;
         }
-        if at.saturating_add(len) > open.end {
+        let end = at.saturating_add(len);
+        if end > open.end {
             return Err(input.changed());
         }
-        let (start, end) = match &self.checks {
-            Checks::Pieces { size, .. } => {
-                let size = (*size).max(1);
-                let first = (at - open.block.offset) / size;
-                let after = (at - open.block.offset + len).div_ceil(size).max(first + 1);
-                let start = open.block.offset + first * size;
-                (start, (open.block.offset + after * size).min(open.end))
-            }
-            _ => (at, at + len),
+        let Checks::Verified { size, crcs, right } = &mut self.checks else {
+            let (bytes, rest) = (saturating_usize(len), saturating_usize(open.end - at));
+            let want = input.options.window_bytes.min(rest).max(bytes);
+            return input.data.load(&*input.source, at, bytes, want);
         };
-        let bytes = saturating_usize(end - start);
-        let buffered = input.data.bytes(&*input.source, start).len() >= bytes;
-        let right = match &self.checks {
-            Checks::Pieces { right, .. } => right.0 <= start && end <= right.1,
-            _ => true,
-        };
-        if buffered && right {
-            return Ok(true);
-        }
-        if is_held {
-            return Ok(false);
-        }
-        let want = match &self.checks {
-            // The window was moved for another block.
-            Checks::Whole => return Err(input.changed()),
-            Checks::Pieces { .. } => bytes,
-            Checks::Unknown => {
-                let rest = saturating_usize(open.end - at);
-                input.options.window_bytes.min(rest).max(bytes)
-            }
-        };
-        match &self.checks {
-            Checks::Pieces { .. } => {
-                let again = ReadAgain::new(&*input.source);
-                input.data.load(&again, start, bytes, want)?;
-            }
-            _ => input.data.load(&*input.source, start, bytes, want)?,
-        }
-        self.check_pieces(open, input, start, end)?;
-        Ok(true)
-    }
-
-    /// Verifies the pieces from `start` to `end`, which are in the window, unless they are verified already.
-    fn check_pieces(&mut self, open: &Open, input: &Input, start: u64, end: u64) -> Result<()> {
-        let Checks::Pieces { size, crcs, right } = &mut self.checks else {
+        if right.0 <= at && end <= right.1 {
             return Ok(());
-        };
-        let size = (*size).max(1);
-        let mut at = if (right.0..=right.1).contains(&start) {
-            right.1
-        } else {
-            start
-        };
-        let mut is_right = true;
-        while at < end {
-            let piece_end = (at + size).min(open.end);
-            let len = saturating_usize(piece_end - at);
-            let bytes = input.data.bytes(&*input.source, at).get(..len);
-            let stored = crcs.get(saturating_usize((at - open.block.offset) / size));
-            is_right &= stored.copied() == bytes.map(crc32fast::hash);
-            at = piece_end;
         }
-        *right = (start, end.max(at));
-        match is_right {
-            true => Ok(()),
-            false => Err(input.changed()),
+        let first = (at - open.block.offset) / *size;
+        let start = open.block.offset + first * *size;
+        let pieces = (end - start).div_ceil(*size);
+        let end = start.saturating_add(pieces * *size).min(open.end);
+        let bytes = saturating_usize(end - start);
+        let again = ReadAgain::new(&*input.source);
+        input.data.load(&again, start, bytes, bytes)?;
+        let loaded = input.data.bytes(&*input.source, start).get(..bytes);
+        let found = loaded.or_bug(LOADED)?.chunks(saturating_usize(*size));
+        let crcs = crcs.iter().skip(saturating_usize(first));
+        let crcs = crcs.take(saturating_usize(pieces)).copied();
+        if !found.map(crc32fast::hash).eq(crcs) {
+            return Err(input.changed());
         }
+        *right = (start, end);
+        Ok(())
     }
 }
 

@@ -4,15 +4,15 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::layout::{Name, file_header};
+use super::layout::file_header;
 use super::toc::{Entries, Entry, STATED_START, TOC_START, V1_ENTRY_BYTES, VERSION_START};
 use super::{MAGIC, VERSION_1, VERSION_2};
 use crate::bug::OrBug;
 use crate::cursor::fields;
+use crate::engine::salvage::each_piece;
 use crate::error::Result;
 use crate::ledger::Cause;
 use crate::limits::LIMITS;
-use crate::saturating::saturating_usize;
 use crate::source::Source;
 use crate::walk::Options;
 use crate::walk::indexed::{self, Fields};
@@ -25,7 +25,7 @@ const POLL_ENTRIES: u64 = 4096;
 const HASHED_BYTES: usize = 4096;
 
 /// The fields of the front, and how far they can be trusted.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Front {
     /// The length of the file.
     pub(super) len: u64,
@@ -90,7 +90,13 @@ impl Front {
             VERSION_1 => front.read_v1(source, options)?,
             VERSION_2 => front.read_v2(source, options, limit)?,
             _ if front.magic == MAGIC => {
-                if let Some(as_v2) = front.as_v2(source, options, limit)? {
+                // Rule 21: of an unknown version, unless the table's CRC-32 shows that it was version 2.
+                let mut as_v2 = Self {
+                    version: VERSION_2,
+                    ..front.clone()
+                };
+                as_v2.read_v2(source, options, limit)?;
+                if as_v2.is_sound() {
                     return Ok(as_v2);
                 }
                 front.broken = Some(Cause::UnsupportedVersion);
@@ -98,21 +104,6 @@ impl Front {
             _ => front.broken = Some(Cause::BadMagic),
         }
         Ok(front)
-    }
-
-    /// Rule 21: the front of a file of an unknown version, if the table's CRC-32 shows that it was version 2.
-    fn as_v2(&self, source: &dyn Source, options: &Options, limit: u64) -> Result<Option<Self>> {
-        let mut as_v2 = Self {
-            len: self.len,
-            version: VERSION_2,
-            stated_version: self.stated_version,
-            magic: self.magic,
-            stated: self.stated,
-            ascending: true,
-            ..Self::default()
-        };
-        as_v2.read_v2(source, options, limit)?;
-        Ok(Some(as_v2).filter(Self::is_sound))
     }
 
     /// Version 1: the number of entries is used if the data it leads to agrees, else the number that other fields
@@ -184,7 +175,11 @@ impl Front {
                 None => {
                     crc.update(&bytes);
                     bytes.clear();
-                    hash_run(source, options, &mut crc, &entry.tenant)?;
+                    let name = entry.tenant.at..entry.tenant.at + u64::from(entry.tenant.len);
+                    each_piece(source, options, name, |piece| {
+                        crc.update(piece);
+                        Ok(())
+                    })?;
                     keep = false;
                 }
             }
@@ -389,23 +384,4 @@ fn u64_at(source: &dyn Source, at: u64) -> Result<u64> {
     let mut bytes = [0; 8];
     source.read_exact_at(at, &mut bytes)?;
     Ok(u64::from_be_bytes(bytes))
-}
-
-/// Hashes a tenant ID that is too long to keep.
-fn hash_run(
-    source: &dyn Source,
-    options: &Options,
-    crc: &mut crc32fast::Hasher,
-    name: &Name,
-) -> Result<()> {
-    let (mut at, end) = (name.at, name.at + u64::from(name.len));
-    let mut piece = Vec::new();
-    while at < end {
-        options.poll()?;
-        piece.resize(saturating_usize(LIMITS.tenant_read_bytes.min(end - at)), 0);
-        source.read_exact_at(at, &mut piece)?;
-        crc.update(&piece);
-        at += piece.len() as u64;
-    }
-    Ok(())
 }

@@ -148,12 +148,6 @@ impl Name {
         self.bytes.as_ref()
     }
 
-    /// The same tenant ID. Its bytes are kept only if there are at most this many.
-    pub(super) fn up_to(&self, most: u32) -> Self {
-        let bytes = self.bytes.clone().filter(|_| self.len <= most);
-        Self { bytes, ..*self }
-    }
-
     /// Orders two tenant IDs by their bytes.
     pub(super) fn compare(&self, source: &dyn Source, other: &Self) -> Result<Ordering> {
         if let (Some(own), Some(other)) = (&self.bytes, &other.bytes) {
@@ -175,29 +169,14 @@ impl Name {
         Ok(self.len.cmp(&other.len))
     }
 
-    /// Whether the tenant ID has these bytes.
-    pub(super) fn is(&self, source: &dyn Source, wanted: &[u8]) -> Result<bool> {
-        let is_as_long = u64::from(self.len) == wanted.len() as u64;
-        Ok(is_as_long && self.order(source, wanted)? == Ordering::Equal)
-    }
-
-    /// Compares this tenant ID with these bytes.
-    pub(super) fn order(&self, source: &dyn Source, other: &[u8]) -> Result<Ordering> {
-        if let Some(own) = &self.bytes {
-            return Ok((**own).cmp(other));
+    /// The bytes, read from the source if they are not kept.
+    pub(super) fn load(&self, source: &dyn Source) -> Result<Arc<[u8]>> {
+        if let Some(bytes) = &self.bytes {
+            return Ok(bytes.clone());
         }
-        let common = saturating_usize(u64::from(self.len)).min(other.len());
-        let (mut at, mut buffer) = (self.at, Vec::new());
-        let common = other.get(..common).or_bug("the bytes of both")?;
-        for piece in common.chunks(LIMITS.tenant_piece_bytes as usize) {
-            buffer.resize(piece.len(), 0);
-            source.read_exact_at(at, &mut buffer)?;
-            match buffer.as_slice().cmp(piece) {
-                Ordering::Equal => at += piece.len() as u64,
-                unequal => return Ok(unequal),
-            }
-        }
-        Ok(u64::from(self.len).cmp(&(other.len() as u64)))
+        let mut bytes = vec![0; saturating_usize(self.len)];
+        source.read_exact_at(self.at, &mut bytes)?;
+        Ok(bytes.into())
     }
 }
 

@@ -4,6 +4,7 @@
 
 use super::block_search::{BlockSearch, Good, Places, Verdict};
 use super::claims::{Claim, Claims, Origin};
+use super::emit::{has_partition, has_tenant};
 use super::front::COUNT_BYTES;
 use super::judge::Fault;
 use super::part::{self, Progress};
@@ -306,9 +307,9 @@ impl Pruned {
         let matches = match self.search {
             PrunedSearch::Blocks(_) => {
                 let filter = &on.emitter.filter;
-                filter.has(source, entry.partition, &entry.tenant)?
+                has_tenant(filter, source, entry.partition, &entry.tenant)?
             }
-            PrunedSearch::Partitions(_) => on.emitter.filter.has_partition(entry.partition),
+            PrunedSearch::Partitions(_) => has_partition(&on.emitter.filter, entry.partition),
         };
         if !matches {
             on.ranges.leave_entry(entry.at, entry.end);

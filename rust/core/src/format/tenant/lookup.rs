@@ -1,7 +1,7 @@
 //! Finds messages by the table of contents: only it and the blocks that are asked for are read. If it does not lead to
 //! them, one scan through the file lists the units that are verified.
 
-use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use super::front::{Front, Segment};
@@ -58,8 +58,9 @@ impl TocLookup {
         let (mut signposts, mut entries) = (Vec::new(), self.segment.entries());
         while let Some(entry) = entries.next(&*self.segment.source)? {
             let left = entries.left + 1;
-            let tenant = entry.tenant.up_to(LIMITS.signpost_tenant_bytes);
-            if let Some(tenant) = tenant.bytes().filter(|_| (all - left).is_multiple_of(nth)) {
+            let is_listed = (all - left).is_multiple_of(nth)
+                && entry.tenant.len <= LIMITS.signpost_tenant_bytes;
+            if let Some(tenant) = entry.tenant.bytes().filter(|_| is_listed) {
                 signposts.push((entry.partition, tenant.clone(), entry.at, left));
             }
         }
@@ -104,7 +105,8 @@ impl TocLookup {
             }
             Some(verified) => {
                 let segment = self.segment.with(self.options(filter(asked), false));
-                match verified.find(&*self.segment.source, partition, tenant)? {
+                let is_v1 = segment.front.version == VERSION_1;
+                match verified.find(is_v1, partition, tenant) {
                     Some(unit) => TenantWalk::new(TenantScan::of_unit(&segment, unit)),
                     None => return Ok(false),
                 }
@@ -239,15 +241,16 @@ impl Lookup for TocLookup {
             false => None,
         };
         let mut block_is_damaged = false;
-        let is_damaged =
-            if front.leads_directly() || verified.is_some_and(VerifiedBlocks::is_listed) {
-                for of_tenant in asked.chunk_by(is_of_one_tenant) {
-                    block_is_damaged |= self.get_of(verified, of_tenant, &mut hits, &mut found)?;
-                }
-                verified.is_some_and(|verified| verified.is_damaged)
-            } else {
-                self.scan(&asked, &mut hits, &mut found)?
-            };
+        let is_damaged = if front.leads_directly()
+            || verified.is_some_and(|verified| verified.units.is_some())
+        {
+            for of_tenant in asked.chunk_by(is_of_one_tenant) {
+                block_is_damaged |= self.get_of(verified, of_tenant, &mut hits, &mut found)?;
+            }
+            verified.is_some_and(|verified| verified.is_damaged)
+        } else {
+            self.scan(&asked, &mut hits, &mut found)?
+        };
         if options.strict && is_damaged && hits.places.contains(&None) {
             // Missing messages might have been where the damage is.
             TenantWalk::new(self.refusing()).step()?;
@@ -297,9 +300,11 @@ impl Front {
 /// What a scan through a whole file verified.
 #[derive(Debug)]
 struct VerifiedBlocks {
-    /// The entries that would describe the units. They ascend by partition and tenant. Version 1: without tenants.
-    units: Vec<Entry>,
-    is_v1: bool,
+    /// The entries that would describe the units, by partition and tenant. Version 1: without tenants. `None` if they would take too
+    /// much memory.
+    units: Option<BTreeMap<(u32, Arc<[u8]>), Entry>>,
+    /// The total length of the tenants' IDs.
+    id_bytes: usize,
     /// Whether any range of the file is damaged.
     is_damaged: bool,
 }
@@ -308,8 +313,8 @@ impl VerifiedBlocks {
     /// Scans a file past all damage.
     fn scan(segment: &Segment) -> Result<Self> {
         let mut verified = Self {
-            units: Vec::new(),
-            is_v1: segment.front.version == VERSION_1,
+            units: Some(BTreeMap::new()),
+            id_bytes: 0,
             is_damaged: false,
         };
         let mut walk = TenantWalk::new(TenantScan::of_blocks(segment));
@@ -317,12 +322,15 @@ impl VerifiedBlocks {
             let step = walk.step()?;
             verified.is_damaged |= walk.found_damage();
             let found = walk.scan().found();
-            if verified.is_listed() {
-                let units = &mut verified.units;
-                match verified.is_v1 {
-                    true => units.extend(found.good_partitions().iter().map(of_partition)),
-                    false => units.extend(found.good().iter().map(of_block)),
-                }
+            match segment.front.version {
+                VERSION_1 => found
+                    .good_partitions()
+                    .iter()
+                    .for_each(|good| verified.add(of_partition(good))),
+                _ => found
+                    .good()
+                    .iter()
+                    .for_each(|good| verified.add(of_block(good))),
             }
             if step != Step::More {
                 return Ok(verified);
@@ -330,38 +338,27 @@ impl VerifiedBlocks {
         }
     }
 
-    /// Whether all units are listed. If not, they were too many.
-    fn is_listed(&self) -> bool {
-        self.units.len() <= LIMITS.listed_tenant_units
+    fn add(&mut self, unit: Entry) {
+        let most = LIMITS.listed_tenant_units;
+        if let (Some(units), Some(id)) = (&mut self.units, unit.tenant.bytes()) {
+            self.id_bytes += id.len();
+            units.insert((unit.partition, id.clone()), unit);
+            if units.len() <= most && self.id_bytes <= most * LIMITS.listed_tenant_bytes {
+                return;
+            }
+        }
+        self.units = None;
     }
 
     /// The unit that has the messages of a tenant, if there is one.
-    fn find(&self, source: &dyn Source, partition: u32, tenant: &[u8]) -> Result<Option<&Entry>> {
-        let mut compared = Ok(());
-        let place = self.units.binary_search_by(|unit| {
-            let order = unit.partition.cmp(&partition);
-            if order != Ordering::Equal || self.is_v1 {
-                return order;
-            }
-            match unit.tenant.order(source, tenant) {
-                Ok(order) => order,
-                Err(error) => {
-                    compared = Err(error);
-                    Ordering::Equal
-                }
-            }
-        });
-        compared?;
-        Ok(match place {
-            Ok(place) => self.units.get(place),
-            Err(_) => None,
-        })
+    fn find(&self, is_v1: bool, partition: u32, tenant: &[u8]) -> Option<&Entry> {
+        let tenant = if is_v1 { &[] } else { tenant };
+        self.units.as_ref()?.get(&(partition, tenant.into()))
     }
 }
 
 fn of_block(good: &GoodBlock) -> Entry {
-    let tenant = good.tenant.up_to(LIMITS.signpost_tenant_bytes);
-    Entry::new(TOC_START, good.entry, tenant)
+    Entry::new(TOC_START, good.entry, good.tenant.clone())
 }
 
 fn of_partition(good: &GoodPartition) -> Entry {

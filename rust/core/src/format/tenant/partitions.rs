@@ -376,11 +376,10 @@ fn next_offset(on: &mut ScanState, entry: &Entry) -> Result<u64> {
     if on.input.front.toc_end == Some(entry.end) {
         return Ok(len);
     }
-    let next = match on.place.table.entries.look_after(source, entry)? {
-        Some(next) => Some(next),
-        None => on.input.entries(entry.end, 1).next(source)?,
-    };
-    Ok(next.map_or(len, |next| next.offset))
+    match on.input.entries(entry.end, 1).next(source)? {
+        Some(next) => Ok(next.offset),
+        None => Ok(len),
+    }
 }
 
 /// Decodes the partition at `start`. Returns the result and its cost.

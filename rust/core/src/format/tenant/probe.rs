@@ -45,11 +45,9 @@ pub(super) enum Checks {
     /// Not at all. They are verified before the first is emitted.
     #[default]
     Unknown,
-    /// All of them, in the window.
-    Whole,
-    /// Piece by piece: the length of each but the last, their CRC-32s, and the range that is in the window and
-    /// verified.
-    Pieces {
+    /// All of them, piece by piece: the length of each but the last, their CRC-32s, and the range that is in the window
+    /// and verified. A block that was verified in the window is one piece, whose CRC-32 is not needed.
+    Verified {
         size: u64,
         crcs: Vec<u32>,
         right: (u64, u64),
@@ -94,7 +92,7 @@ impl Hashed {
         let right = (0, 0);
         Ok(Self {
             crc: whole,
-            checks: Checks::Pieces { size, crcs, right },
+            checks: Checks::Verified { size, crcs, right },
             decoder,
         })
     }
@@ -314,7 +312,12 @@ impl Input {
         let block = block.get(..saturating_usize(len)).or_bug(LOADED)?;
         let mut decoder = Decoder::new();
         decoder.feed(block);
-        Ok((block_crc_of(partition, block), decoder, Checks::Whole))
+        let checks = Checks::Verified {
+            size: len,
+            crcs: Vec::new(),
+            right: (at, at + len),
+        };
+        Ok((block_crc_of(partition, block), decoder, checks))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::VERSION_1;
 use super::claims::Origin;
-use super::emit::{Emitter, Open};
+use super::emit::{Emitter, Open, has_tenant};
 use super::layout::{BLOCK_HEADER_BYTES, Name, TocEntry};
 use super::probe::{Checks, Input};
 use super::rows::{GoodBlock, StepFindings};
@@ -149,6 +149,6 @@ impl ScanState {
     /// Whether records of this partition and tenant match.
     pub(super) fn matches(&self, partition: u32, tenant: &Name) -> Result<bool> {
         let source = &*self.input.source;
-        self.emitter.filter.has(source, partition, tenant)
+        has_tenant(&self.emitter.filter, source, partition, tenant)
     }
 }

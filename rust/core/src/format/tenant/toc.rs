@@ -159,22 +159,6 @@ impl Entries {
         Some(passed)
     }
 
-    /// The entry after `entry`, if `entry` is the one that was peeked at.
-    pub(super) fn look_after(
-        &mut self,
-        source: &dyn Source,
-        entry: &Entry,
-    ) -> Result<Option<Entry>> {
-        if self.at != entry.at || self.left < 2 {
-            return Ok(None);
-        }
-        let place = (self.at, self.left);
-        (self.at, self.left) = (entry.end, self.left - 1);
-        let after = self.read(source);
-        (self.at, self.left) = place;
-        after
-    }
-
     /// The entry at `at`. `None` if it would extend past the end of the file.
     fn read(&mut self, source: &dyn Source) -> Result<Option<Entry>> {
         let (at, available) = (self.at, source.len().saturating_sub(self.at));
