@@ -8,7 +8,7 @@ use std::collections::btree_map;
 use super::front::COUNT_BYTES;
 use super::judge::{self, Fault};
 use super::layout::{Name, Shape, TocEntry};
-use super::probe::{Checks, Decoded, FAR_COST, NEAR_BYTES, block_crc, tenant_of};
+use super::probe::{Checks, Decoded, FAR_COST, NEAR_BYTES, block_crc};
 use super::reading::{ScanState, SearchScope};
 use super::toc::Entry;
 use crate::error::Result;
@@ -199,7 +199,7 @@ impl BlockSearch {
         if block_crc(entry.partition, &bytes) != entry.crc {
             return Ok(None);
         }
-        let tenant = tenant_of(&*on.input.source, at, &shape)?;
+        let tenant = on.input.name(at, &shape)?;
         let compared = match &on.place.last {
             Some((partition, last)) if *partition == entry.partition => last.len.min(tenant.len),
             _ => 0,

@@ -141,7 +141,7 @@ impl Front {
         self.toc_end = Some(end(entries));
         self.entries = entries;
         self.partitions_found = self.count_at(source, end(entries))?;
-        let (mut cursor, mut last) = (self.begin(options), None);
+        let (mut cursor, mut last) = (self.from(options, self.place()), None);
         while let Some(entry) = cursor.next(source)? {
             self.add_entry(source, last.as_ref(), &entry)?;
             last = Some(entry);
@@ -165,7 +165,7 @@ impl Front {
         let mut keep = source.as_slice().is_none();
         let (mut last, mut bytes) = (None::<Entry>, Vec::new());
         self.entries = self.stated.into();
-        let mut cursor = self.begin(options);
+        let mut cursor = self.from(options, self.place());
         self.entries = 0;
         while let Some(entry) = cursor.next(source)?.filter(|entry| entry.end <= limit) {
             let start = bytes.len();
@@ -270,13 +270,8 @@ impl Front {
         (TOC_START, self.entries)
     }
 
-    /// The entries, from the first on.
-    fn begin(&self, options: &Options) -> Entries {
-        self.from(options, TOC_START, self.entries)
-    }
-
     /// The `left` entries from the one at `at` on.
-    pub(super) fn from(&self, options: &Options, at: u64, left: u64) -> Entries {
+    pub(super) fn from(&self, options: &Options, (at, left): (u64, u64)) -> Entries {
         Entries::new(
             self.version,
             at,
@@ -369,7 +364,7 @@ impl Segment {
 
     /// The entries, from the first on.
     pub(super) fn entries(&self) -> Entries {
-        self.front.begin(&self.options)
+        self.front.from(&self.options, self.front.place())
     }
 }
 

@@ -15,8 +15,8 @@ use crate::output::Spool;
 use crate::saturating::saturating_usize;
 use crate::walk::Interrupt;
 
-/// The approximate memory of a tenant apart from its ID and messages.
-const TENANT_BYTES: u64 = 128;
+/// The approximate memory of a tenant apart from its messages and its ID, which the table of contents has once more.
+const TENANT_BYTES: u64 = 160;
 /// What precedes the messages of an extent: where the messages of the extent before begin, and how long they are.
 const EXTENT_HEADER_BYTES: usize = 16;
 
@@ -103,7 +103,7 @@ impl Groups {
     pub(super) fn name(&mut self, partition: u32, tenant: &[u8], most: u64) -> Result<&mut Group> {
         u32::try_from(tenant.len()).map_err(|_| too_long("tenant ID", tenant.len()))?;
         if self.group(partition, tenant).is_none() {
-            let needed = self.tenants_bytes + TENANT_BYTES + tenant.len() as u64;
+            let needed = self.tenants_bytes + TENANT_BYTES + 2 * tenant.len() as u64;
             if needed > most {
                 return Err(Error::Usage(format!(
                     "the tenants' IDs need {needed} bytes of memory, more than the {most} that they may take: write several \
@@ -192,11 +192,11 @@ mod tests {
     #[test]
     fn tenants_that_need_too_much_memory_are_refused() {
         let mut groups = Groups::default();
-        assert_eq!(groups.push(1, b"tenant", None, b"v", 140).unwrap(), 0);
-        let refused = groups.push(2, b"other", None, b"v", 140);
+        assert_eq!(groups.push(1, b"tenant", None, b"v", 180).unwrap(), 0);
+        let refused = groups.push(2, b"other", None, b"v", 180);
         let is_named = |error: Error| error.to_string().contains("raise memory_bytes");
         assert!(refused.is_err_and(is_named));
         assert_eq!(groups.partitions().len(), 1);
-        assert_eq!(groups.push(1, b"tenant", None, b"v", 140).unwrap(), 1);
+        assert_eq!(groups.push(1, b"tenant", None, b"v", 180).unwrap(), 1);
     }
 }

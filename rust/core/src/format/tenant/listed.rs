@@ -376,8 +376,8 @@ impl Pruned {
             }
             PrunedSearch::Partitions(search) => {
                 let good = match search.find(on, entry)? {
-                    partitions::Verdict::Good(good) => good,
-                    partitions::Verdict::Disagrees(_) => return Ok(Err(Fault::Disagrees)),
+                    partitions::Verdict::Good(good, true) => good,
+                    partitions::Verdict::Good(_, false) => return Ok(Err(Fault::Disagrees)),
                     partitions::Verdict::Cut(_, fault) | partitions::Verdict::Failed(fault) => {
                         return Ok(Err(fault));
                     }

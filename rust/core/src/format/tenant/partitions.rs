@@ -145,10 +145,10 @@ impl Partitions {
         let verdict = self.search.find(on, &entry)?;
         on.place.table.pass();
         match verdict {
-            Verdict::Good(good) => *part = Some(self.commit(on, good)?),
-            Verdict::Disagrees(good) => {
-                self.close_gap(on, good.at)?;
-                on.mark(entry.at, entry.end, Cause::IndexDisagrees);
+            Verdict::Good(good, stated) => {
+                if !stated {
+                    on.mark(entry.at, entry.end, Cause::IndexDisagrees);
+                }
                 *part = Some(self.commit(on, good)?);
             }
             Verdict::Cut(good, _) => *part = Some(self.commit_cut(on, entry.at, good)?),
@@ -231,10 +231,8 @@ impl Partitions {
 
 /// The result for an entry.
 pub(super) enum Verdict {
-    /// The partition is at the entry's offset and has its length.
-    Good(GoodPartition),
-    /// The offset or the length differs.
-    Disagrees(GoodPartition),
+    /// The partition, and whether it is at the entry's offset and has its length.
+    Good(GoodPartition, bool),
     /// It is at the entry's offset, and the file ends inside it. These are the tenants that are whole.
     Cut(GoodPartition, Fault),
     Failed(Fault),
@@ -259,7 +257,7 @@ impl PartitionSearch {
         let before = on.input.budget;
         let verdict = self.find_anywhere(on, entry)?;
         match verdict {
-            Verdict::Good(_) | Verdict::Disagrees(_) => on.input.budget.take_back(before), // it was not in vain
+            Verdict::Good(..) => on.input.budget.take_back(before), // it was not in vain
             Verdict::Failed(_) if on.place.is_limited => {
                 return Ok(Verdict::Failed(Fault::Unsearched));
             }
@@ -285,10 +283,10 @@ impl PartitionSearch {
                 let decoded = self.partition_at(on, entry.offset)?;
                 match judge::partition(&front, entry, decoded) {
                     Ok(whole) if whole.1 == entry.block_end() => {
-                        return Ok(Verdict::Good(good(whole)));
+                        return Ok(Verdict::Good(good(whole), true));
                     }
                     Ok(whole) if whole.1 == next_offset(on, entry)? => {
-                        return Ok(Verdict::Disagrees(good(whole)));
+                        return Ok(Verdict::Good(good(whole), false));
                     }
                     Ok(_) => (Fault::Disagrees, None),
                     Err(fault) => match decoded {
@@ -299,7 +297,7 @@ impl PartitionSearch {
             }
         };
         if let Some(good) = self.after_last(on, entry)? {
-            return Ok(Verdict::Disagrees(good));
+            return Ok(Verdict::Good(good, false));
         }
         Ok(match beyond.filter(|_| judge::is_cut(&front, entry)) {
             Some(good) => Verdict::Cut(good, fault),

@@ -144,7 +144,7 @@ impl Input {
 
     /// The `left` entries from the one at `at` on.
     pub(super) fn entries(&self, at: u64, left: u64) -> Entries {
-        self.front.from(&self.options, at, left)
+        self.front.from(&self.options, (at, left))
     }
 
     /// A table of these entries. `before` is the partition of the entry before them.
@@ -163,17 +163,14 @@ impl Input {
             .saturating_mul(self.options.window_bytes as u64)
     }
 
-    /// The tenant ID of the block at `at`, from the window if it is there.
+    /// The tenant ID of a block of this shape at `at`, from the window if it is there.
     pub(super) fn name(&self, at: u64, shape: &Shape) -> Result<Name> {
         let name_at = at + BLOCK_HEADER_BYTES;
-        Name::new(name_at, shape.tenant_len, |len| {
-            if let Some(bytes) = self.data.bytes(&*self.source, name_at).get(..len) {
-                return Ok(bytes.into());
-            }
-            let mut bytes = vec![0; len];
-            self.source.read_exact_at(name_at, &mut bytes)?;
-            Ok(bytes.into())
-        })
+        let held = self.data.bytes(&*self.source, name_at);
+        match held.get(..saturating_usize(shape.tenant_len)) {
+            Some(bytes) => Name::new(name_at, shape.tenant_len, |_| Ok(bytes.into())),
+            None => Name::read(&*self.source, name_at, shape.tenant_len),
+        }
     }
 
     /// Whether this many bytes may be tried in vain. Records the attempt.
@@ -237,11 +234,7 @@ impl Input {
 
     /// The tenant ID of that entry.
     pub(super) fn entry_name(&mut self, at: u64, tenant_len: u32) -> Result<Name> {
-        let name_at = at + V2_HEAD_BYTES;
-        if tenant_len > MOST_TENANT_BYTES {
-            return Name::read(&*self.source, name_at, tenant_len);
-        }
-        Name::new(name_at, tenant_len, |len| {
+        Name::new(at + V2_HEAD_BYTES, tenant_len, |len| {
             let bytes = self.of_entry(at, V2_HEAD_BYTES + len as u64)?;
             let name = bytes.get(bytes.len() - len..);
             Ok(name.or_bug(LOADED)?.into())
@@ -335,9 +328,4 @@ pub(super) fn block_crc_of(partition: u32, bytes: &[u8]) -> u32 {
     crc.update(&partition.to_be_bytes());
     crc.update(bytes);
     crc.finalize()
-}
-
-/// The tenant ID of a block of this shape at `at`.
-pub(super) fn tenant_of(source: &dyn Source, at: u64, shape: &Shape) -> Result<Name> {
-    Name::read(source, at + BLOCK_HEADER_BYTES, shape.tenant_len)
 }

@@ -12,7 +12,7 @@ use super::judge::GoodPartition;
 use super::listed::{Listed, Pruned, Pruning};
 use super::part::{self, EntryRange, Progress};
 use super::partitions::{OpenPartition, Partitions};
-use super::probe::{Input, tenant_of};
+use super::probe::Input;
 use super::reading::{Position, ScanState, SearchScope};
 use super::rows::{StepFindings, TenantRows};
 use super::toc::{Entry, TOC_START};
@@ -204,7 +204,7 @@ impl TenantScan {
             // The part before covers all of this one.
             return Ok((Self::at(input, reach, (before.0, 0)), true));
         };
-        let name = tenant_of(&*input.source, entry.offset, &shape)?;
+        let name = input.name(entry.offset, &shape)?;
         let (next, end) = (entry.end, entry.block_end());
         let table = input.table(next, left, Some(entry.partition));
         let mut place = Position::new(table, reach, Some(end));

@@ -138,12 +138,9 @@ impl Writer {
                 (blocks, entries_bytes + COUNT_BYTES)
             }
         };
-        let mut toc = Section::new(&self.path, file, 0);
+        let mut toc = Vec::new();
+        file_header(&mut toc, self.version, entries);
         let mut data = Section::new(&self.path, file, TOC_START + toc_bytes);
-        let (mut piece, mut toc_crc) = (Vec::new(), crc32fast::Hasher::new());
-        file_header(&mut piece, self.version, entries);
-        toc_crc.update(&piece);
-        toc.write(&piece)?;
         data.write(&partitions.to_be_bytes())?;
         for (partition, tenants) in all {
             let start = data.at();
@@ -151,25 +148,23 @@ impl Writer {
             for (tenant, group) in tenants {
                 let entry = self.write_block(&mut data, *partition, tenant, group)?;
                 if self.version == VERSION_2 {
-                    piece.clear();
-                    entry.head(&mut piece);
-                    piece.extend_from_slice(tenant);
-                    entry.tail(&mut piece);
-                    toc_crc.update(&piece);
-                    toc.write(&piece)?;
+                    entry.head(&mut toc);
+                    toc.extend_from_slice(tenant);
+                    entry.tail(&mut toc);
                 }
             }
             if self.version == VERSION_1 {
-                piece.clear();
-                v1_entry(&mut piece, *partition, start, data.at() - start);
-                toc.write(&piece)?;
+                v1_entry(&mut toc, *partition, start, data.at() - start);
             }
         }
+        data.flush()?;
         if self.version == VERSION_2 {
-            toc.write(&toc_crc.finalize().to_be_bytes())?;
+            let crc = crc32fast::hash(&toc);
+            toc.extend_from_slice(&crc.to_be_bytes());
         }
-        toc.flush()?;
-        data.flush()
+        let mut front = Section::new(&self.path, file, 0);
+        front.write(&toc)?;
+        front.flush()
     }
 
     /// Writes a block. Returns its entry of the table of contents.
