@@ -6,7 +6,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{Format, WriteOptions, Writer};
-use crate::checksum::Key;
 use crate::error::{Error, Result};
 use crate::ledger::{Cause, Kind, Span, Summary};
 use crate::output::Appender;
@@ -163,12 +162,17 @@ impl Writer for AppendedFile {
 
 /// The options to scan a file with before appending to it: lenient, and without values.
 pub(crate) fn reading(options: &WriteOptions) -> Options {
-    Options::default()
+    let mut reading = Options::default()
         .on_disk(options.on())
-        .keys(vec![options.key.unwrap_or(Key::DEFAULT)])
-        .dialect(options.dialect.unwrap_or_default())
         .for_ledger()
-        .interrupt(options.interrupt.clone())
+        .interrupt(options.interrupt.clone());
+    if let Some(key) = options.key {
+        reading = reading.keys(vec![key]);
+    }
+    if let Some(dialect) = options.dialect {
+        reading = reading.dialect(dialect);
+    }
+    reading
 }
 
 /// Scans the file to its end and adds what it has to `found`. `look` is called after each step.

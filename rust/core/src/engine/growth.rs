@@ -227,7 +227,8 @@ impl Growth {
             growth: self.clone(),
             options: options.clone(),
             last: None,
-            state: Tracked::Reading,
+            outcome: None,
+            is_at_end: false,
         }))
     }
 
@@ -273,7 +274,7 @@ impl Growth {
         };
         let end = match self.up_to {
             Some(_) => None,
-            None => FileEnd::of(self.format, &self.source, &self.options)?,
+            None => FileEnd::find(self.format, &self.source, &self.options, None)?,
         };
         Ok(Position {
             format: self.format,
@@ -281,7 +282,7 @@ impl Growth {
             first,
             offset,
             last,
-            end,
+            end: end.map(|(end, _)| end),
             uuid: self.up_to,
             carry: None,
         })
@@ -299,9 +300,7 @@ impl Growth {
             true => first_unit(self.format, &self.source, &self.options)?,
             false => None,
         };
-        Ok(found.map_or((None, None), |(first, identity)| {
-            (Some(first), Some(identity))
-        }))
+        Ok(found.unzip())
     }
 }
 
@@ -316,39 +315,12 @@ impl fmt::Debug for Growth {
 }
 
 impl FileEnd {
-    /// The last record of a file, if its format has one.
+    /// The record of a file with this number, or else the last one, and what else is known of it. `None` if its format has
+    /// none, or if it is not certain that a walk returns it.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn of(
-        format: &Format,
-        source: &Arc<dyn Source>,
-        options: &Options,
-    ) -> Result<Option<Self>> {
-        let found = Self::find(format, source, options, None)?;
-        Ok(found.map(|(end, _)| end))
-    }
-
-    /// The UUID of the record, if a file has the same record with the same number, and others after it. If all bytes are there that were
-    /// read, the file may also have nothing more than checksums.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub(crate) fn goes_on(
-        &self,
-        format: &Format,
-        source: &Arc<dyn Source>,
-        options: &Options,
-        has_all: bool,
-    ) -> Result<Option<[u8; 16]>> {
-        let found = Self::find(format, source, options, Some(self.number))?;
-        let goes_on = found.is_some_and(|(end, found)| {
-            end == *self && (!found.is_last || has_all && found.is_proven)
-        });
-        Ok(self.record.uuid.filter(|_| goes_on))
-    }
-
-    fn find(
+    pub(crate) fn find(
         format: &Format,
         source: &Arc<dyn Source>,
         options: &Options,
@@ -409,48 +381,22 @@ struct Tracking {
     options: Options,
     /// The start and end of the last unit, or of several.
     last: Option<(u64, u64)>,
-    state: Tracked,
-}
-
-enum Tracked {
-    Reading,
-    /// The end is read as that of a file that does not grow.
-    Finishing(Box<Outcome>),
-    /// What was pending is settled, and nothing is left.
-    Settled(Box<Outcome>),
-    Ended,
+    /// What is told once the walk has ended. Until then an end that is final is read, or what was pending.
+    outcome: Option<Outcome>,
+    is_at_end: bool,
 }
 
 impl Tracking {
     /// The walk waits, or is at its end.
     fn end(&mut self, step: Step) -> Result<Step> {
-        match std::mem::replace(&mut self.state, Tracked::Ended) {
-            Tracked::Reading => {}
-            Tracked::Finishing(mut outcome) => {
-                let position = &mut outcome.position;
-                if position.identity.is_none() {
-                    // The end of an oplog proves messages after its first damage.
-                    (position.first, position.identity) =
-                        self.growth.identity(self.last.is_some())?;
-                }
-                self.set(*outcome);
-                return Ok(Step::Done);
-            }
-            Tracked::Settled(outcome) => {
-                self.set(*outcome);
-                return Ok(Step::Done);
-            }
-            Tracked::Ended => return Ok(Step::Done),
-        }
         let growth = &self.growth;
         let offset = self.walk.offset();
         let Some(carry) = self.walk.carry() else {
-            let outcome = Outcome {
+            self.outcome = Some(Outcome {
                 position: growth.position_at_end()?,
                 pending_bytes: 0,
-            };
-            self.set(outcome);
-            return Ok(Step::Done);
+            });
+            return self.done();
         };
         let waits = step == Step::Wait;
         if waits && self.options.strict && self.walk.suspects_key() {
@@ -463,7 +409,7 @@ impl Tracking {
             .growth
             .position_after(offset, self.walk.carry(), self.last)?;
         let is_final = waits && self.growth.is_final;
-        let outcome = Box::new(Outcome {
+        self.outcome = Some(Outcome {
             position,
             pending_bytes: match waits && !is_final {
                 true => self.pending(offset)?,
@@ -472,14 +418,28 @@ impl Tracking {
         });
         if is_final {
             self.walk = self.finishing(&carry)?;
-            self.state = Tracked::Finishing(outcome);
             return self.step();
         }
-        self.state = Tracked::Settled(outcome);
+        self.is_at_end = true;
         match settled {
             Step::More => Ok(Step::More),
-            _ => self.end(step),
+            _ => self.done(),
         }
+    }
+
+    /// The walk has ended: tells where.
+    fn done(&mut self) -> Result<Step> {
+        self.is_at_end = true;
+        if let Some(mut outcome) = self.outcome.take() {
+            let position = &mut outcome.position;
+            if position.identity.is_none() {
+                // The end of an oplog proves messages after its first damage.
+                (position.first, position.identity) = self.growth.identity(self.last.is_some())?;
+            }
+            let known = self.growth.outcome.lock();
+            *known.unpoisoned() = Some(outcome);
+        }
+        Ok(Step::Done)
     }
 
     /// Goes on as in a file that does not grow.
@@ -501,11 +461,6 @@ impl Tracking {
             Tail::Bytes | Tail::Complete => source.len(),
         };
         Ok(end.saturating_sub(offset))
-    }
-
-    fn set(&self, outcome: Outcome) {
-        let known = self.growth.outcome.lock();
-        *known.unpoisoned() = Some(outcome);
     }
 
     fn note_last(&mut self) {
@@ -530,15 +485,16 @@ impl WalkLayer for Tracking {
     }
 
     fn step(&mut self) -> Result<Step> {
-        if matches!(self.state, Tracked::Settled(_) | Tracked::Ended) {
-            return self.end(Step::Done);
+        if self.is_at_end {
+            return self.done();
         }
         match self.walk.step()? {
             Step::More => {
                 self.note_last();
                 Ok(Step::More)
             }
-            step => self.end(step),
+            step if self.outcome.is_none() => self.end(step),
+            _ => self.done(),
         }
     }
 }

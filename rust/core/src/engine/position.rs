@@ -21,8 +21,6 @@ pub(crate) const FIRST_BYTES: u64 = 64 << 10;
 pub(crate) const LAST_BYTES: u64 = 4 << 10;
 const UUID_BYTES: usize = 16;
 const CHECKSUM_BYTES: u64 = 8;
-/// What the name of a family, a UUID and a hash take as text, and more.
-const MAX_IDENTITY_TEXT: usize = 128;
 
 /// What identifies a file while it grows and when it is sealed: the family of its format, the UUID of its first sound unit where
 /// records have UUIDs, and a hash of that unit. Active and sealed segments are one family.
@@ -101,24 +99,25 @@ impl FromStr for Identity {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let parse = || {
-            let (family, rest) = text.split_once(':')?;
-            let (uuid, hash) = match rest.split_once(':') {
-                Some((uuid, hash)) => (Some(Uuid::try_parse(uuid).ok()?.into_bytes()), hash),
-                None => (None, rest),
-            };
+        let (family, uuid, hash) = match *text.split(':').collect::<Vec<_>>() {
+            [family, uuid, hash] => (family, Uuid::try_parse(uuid).map(Some), hash),
+            [family, hash] => (family, Ok(None), hash),
+            _ => (text, Ok(None), ""),
+        };
+        if let (Ok(uuid), Ok(hash)) = (uuid, u64::from_str_radix(hash, 16)) {
             let identity = Self {
                 family: family.into(),
-                uuid,
-                hash: u64::from_str_radix(hash, 16).ok()?,
+                uuid: uuid.map(Uuid::into_bytes),
+                hash,
             };
             // Each identity has one text.
-            (identity.to_string() == text).then_some(identity)
-        };
-        let short = text.len() <= MAX_IDENTITY_TEXT;
-        short.then(parse).flatten().ok_or_else(|| {
-            Error::Usage("this is not the identity of a file: take it as it was given".to_owned())
-        })
+            if identity.to_string() == text {
+                return Ok(identity);
+            }
+        }
+        Err(Error::Usage(
+            "this is not the identity of a file: take it as it was given".to_owned(),
+        ))
     }
 }
 
@@ -223,10 +222,10 @@ impl Last {
                     "{nbytes} bytes before it with the hash {:016x}, the end of what was read last",
                     self.hash
                 ),
-                found.map_or_else(
-                    || "the end of the file".to_owned(),
-                    |found| format!("the hash {:016x}", found.hash),
-                ),
+                match found {
+                    Some(found) => format!("the hash {:016x}", found.hash),
+                    None => "the end of the file".to_owned(),
+                },
             )),
         }
     }
@@ -308,7 +307,10 @@ impl Position {
                 "the end of the file".to_owned(),
             ));
         }
-        self.last.as_ref().map_or(Ok(()), |last| last.check(source))
+        match &self.last {
+            Some(last) => last.check(source),
+            None => Ok(()),
+        }
     }
 }
 

@@ -75,15 +75,13 @@ impl Position {
             let why = format!("its version is {}, expected {VERSION}", json.version);
             return Err(refused(&why));
         }
-        json.checked()
-            .ok_or_else(|| refused("its fields do not fit together"))
+        json.checked().map_err(|error| refused(&error.to_string()))
     }
 
     /// Returns the position as JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
         let place = |place: Extent| (place.at, place.nbytes);
-        let carry = self.carry.as_ref();
         let json = Json {
             version: VERSION,
             format: self.format.name.to_owned(),
@@ -98,7 +96,9 @@ impl Position {
                 .as_ref()
                 .map(|end| (end.number, end.record.to_string())),
             uuid: self.uuid.map(|uuid| Uuid::from_bytes(uuid).to_string()),
-            carry: carry.and_then(|carry| serde_json::from_str(&carry.0).ok()),
+            carry: self.carry.as_ref().map(|carry| {
+                serde_json::from_str(&carry.0).or_bug_default("a state with a JSON form")
+            }),
         };
         serde_json::to_string(&json).or_bug_default("a position with a JSON form")
     }
@@ -106,64 +106,63 @@ impl Position {
 
 impl Json {
     /// The position, if what its fields say of one another is true.
-    fn checked(self) -> Option<Position> {
-        let format = by_name(&self.format).ok()?;
+    fn checked(self) -> std::result::Result<Position, Box<dyn std::error::Error>> {
+        let format = by_name(&self.format)?;
         let grows = format.tail != Tail::Complete;
-        let identity: Option<Identity> = parsed(self.identity)?;
         let of_family = |identity: &Identity| identity.family() == format.family;
-        let first = self.first.map(|(at, nbytes)| Extent { at, nbytes });
         let fits = |place: Extent, most: u64| {
             place.nbytes <= most && place.at.checked_add(place.nbytes).is_some()
         };
-        if !identity.as_ref().is_none_or(of_family)
-            || identity.is_some() != first.is_some()
-            || !first.is_none_or(|first| fits(first, FIRST_BYTES))
-        {
-            return None;
-        }
+        let was_read = |place: Extent| !grows || place.end() <= self.offset;
+        let extent = |(at, nbytes)| Extent { at, nbytes };
+        let identity = self
+            .identity
+            .as_deref()
+            .map(Identity::from_str)
+            .transpose()?;
+        let first = self.first.map(extent);
         let last = match self.last {
             Some((at, nbytes, hash)) => Some(Last {
-                place: Extent { at, nbytes },
-                hash: u64::from_str_radix(&hash, 16).ok()?,
+                place: extent((at, nbytes)),
+                hash: u64::from_str_radix(&hash, 16)?,
             }),
             None => None,
         };
-        let (number, record) = self.end.unzip();
-        let record: Option<Identity> = parsed(record)?;
-        if !record.as_ref().is_none_or(|id| !grows && of_family(id)) {
-            return None;
-        }
-        let uuid = parsed(self.uuid)?.map(Uuid::into_bytes);
+        let end = match self.end {
+            Some((number, record)) => Some(FileEnd {
+                number,
+                record: record.parse()?,
+            }),
+            None => None,
+        };
+        let uuid = self.uuid.as_deref().map(Uuid::from_str).transpose()?;
+        let uuid = uuid.map(Uuid::into_bytes);
         let carry = self.carry.map(|carry| Carry(carry.to_string()));
-        if let Some(carry) = &carry {
-            let head = CarryHead::of(carry).ok()?;
-            if !grows || head.at != self.offset || head.pending.is_some() || head.state.last != uuid
-            {
-                return None;
-            }
+        let goes_on = |head: CarryHead| {
+            grows && head.at == self.offset && head.pending.is_none() && head.state.last == uuid
+        };
+        let is_sound = identity.as_ref().is_none_or(of_family)
+            && identity.is_some() == first.is_some()
+            && first.is_none_or(|first| fits(first, FIRST_BYTES))
+            && last.is_none_or(|Last { place, .. }| fits(place, LAST_BYTES) && was_read(place))
+            && end
+                .as_ref()
+                .is_none_or(|end| !grows && of_family(&end.record));
+        let head = carry.as_ref().map(CarryHead::of).transpose()?;
+        if !is_sound || !head.is_none_or(goes_on) {
+            return Err("its fields do not fit together".into());
         }
-        let was_read = |place: Extent| !grows || place.end() <= self.offset;
-        if !last.is_none_or(|last| fits(last.place, LAST_BYTES) && was_read(last.place)) {
-            return None;
-        }
-        Some(Position {
+        Ok(Position {
             format,
             identity,
             first,
             offset: self.offset,
             last,
-            end: number
-                .zip(record)
-                .map(|(number, record)| FileEnd { number, record }),
+            end,
             uuid,
             carry,
         })
     }
-}
-
-/// What a text says, if there is one. `None` if it says nothing of the kind.
-fn parsed<T: FromStr>(text: Option<String>) -> Option<Option<T>> {
-    text.map(|text| text.parse()).transpose().ok()
 }
 
 impl Growth {
@@ -262,7 +261,10 @@ fn plan(
     };
     let is_sealed = format.tail == Tail::Complete && *format != *before;
     if is_sealed && is_same {
-        let rest = position.uuid.map_or(Plan::All, Plan::After);
+        let rest = match position.uuid {
+            Some(uuid) => Plan::After(uuid),
+            None => Plan::All,
+        };
         return Ok((format, rest));
     }
     // If the first unit is damaged by now, the last one that was read tells.
@@ -273,7 +275,10 @@ fn plan(
     if *format == *before && (is_same || is_damaged) {
         return Ok((before, go_on(before, source, options, position, is_same)?));
     }
-    let offset = position.first.map_or(0, |first| first.at);
+    let offset = match position.first {
+        Some(first) => first.at,
+        None => 0,
+    };
     let found = match found {
         Some((_, identity)) => format!("the {} segment {identity}", format.name),
         None => format!("a {} segment without a sound unit", format.name),
@@ -326,9 +331,13 @@ fn go_on(
         // It was being written, and had no record yet.
         return Ok(Plan::All);
     }
-    let after = match &position.end {
-        Some(end) if has_first => end.goes_on(format, source, options, has_all)?,
-        _ => None,
-    };
-    after.map_or(Err(error), |uuid| Ok(Plan::After(uuid)))
+    if let Some(before) = position.end.as_ref().filter(|_| has_first)
+        && let Some((end, found)) = FileEnd::find(format, source, options, Some(before.number))?
+        && end == *before
+        && (!found.is_last || has_all && found.is_proven)
+        && let Some(uuid) = end.record.uuid()
+    {
+        return Ok(Plan::After(uuid.into_bytes()));
+    }
+    Err(error)
 }
