@@ -11,7 +11,7 @@ use highway::{HighwayHash, HighwayHasher};
 use seglake::checksum::{Key, hash};
 use seglake::format::sealed::Writer;
 use seglake::format::{Hits, Lookup, Options, RecordId, Scalar, WriteOptions, lookup};
-use seglake::source::{MappedSource, Source};
+use seglake::source::{FileSource, MappedSource, Source};
 use uuid::{Timestamp, Uuid};
 
 use crate::compare::{Beside, Comparison, Work};
@@ -26,6 +26,8 @@ const KEYS_OF_A_ROUND: usize = 256_000;
 const SEED: u64 = 7;
 /// The share of the loads' speed to reach.
 const TARGET: f64 = 0.5;
+/// What each tier of a look-up has to gain over the look-up without it.
+const TIER: f64 = 1.15;
 /// An entry of the index: a UUID, and where its message begins.
 const ENTRY_BYTES: usize = 24;
 
@@ -310,17 +312,12 @@ const GROUP: usize = 40;
 
 /// Binary search by hand, and the checksum of the result.
 fn by_halving(bytes: &[u8], count: usize, uuid: &[u8; 16]) {
-    let entry = |number: usize| &bytes[ENTRY_BYTES * number..ENTRY_BYTES * (number + 1)];
-    let (mut low, mut high) = (0, count);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if entry(middle)[..16] < uuid[..] {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    let found = entry(low);
+    let entry = |number: usize| {
+        *bytes[ENTRY_BYTES * number..]
+            .first_chunk::<ENTRY_BYTES>()
+            .unwrap()
+    };
+    let (low, found) = halve(entry, count, uuid);
     assert_eq!(&found[..16], uuid);
     let offset = usize::try_from(u64::from_be_bytes(found[16..].try_into().unwrap())).unwrap();
     let len = 5 + TYPE.len() + VALUE_BYTES;
@@ -332,6 +329,40 @@ fn by_halving(bytes: &[u8], count: usize, uuid: &[u8; 16]) {
         hasher.finalize64().to_be_bytes(),
         bytes[trailer..trailer + 8]
     );
+}
+
+/// The number of the entry with this UUID, and the entry.
+fn halve(
+    entry: impl Fn(usize) -> [u8; ENTRY_BYTES],
+    count: usize,
+    uuid: &[u8; 16],
+) -> (usize, [u8; ENTRY_BYTES]) {
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if entry(middle)[..16] < uuid[..] {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    (low, entry(low))
+}
+
+/// Binary search in a file that is not mapped, a read for each look, and one for the message.
+fn by_reads(file: &dyn Source, count: usize, uuid: &[u8; 16]) {
+    let entry = |number: usize| {
+        let mut entry = [0; ENTRY_BYTES];
+        let at = (ENTRY_BYTES * number) as u64;
+        file.read_exact_at(at, &mut entry).unwrap();
+        entry
+    };
+    let (_, found) = halve(entry, count, uuid);
+    assert_eq!(&found[..16], uuid);
+    let mut message = [0; 5 + TYPE.len() + VALUE_BYTES];
+    let at = u64::from_be_bytes(found[16..].try_into().unwrap());
+    file.read_exact_at(at, &mut message).unwrap();
+    black_box(hash(&Key::DEFAULT, &message));
 }
 
 pub(crate) fn run(comparison: &mut Comparison) {
@@ -347,18 +378,50 @@ pub(crate) fn run(comparison: &mut Comparison) {
         let keys = uuids(spread, messages / 4);
         let source = sealed(&folder.path().join(name), &keys);
         let bytes = source.as_slice().unwrap();
-        for (table, bytes_of_table) in [(", no table", 0), ("", (16 << 20))] {
-            let lookup = open(&source, bytes_of_table);
-            let sides = Sides::of(&keys);
+        let [without, with] = [0, 16 << 20].map(|bytes| open(&source, bytes));
+        let sides = Sides::of(&keys);
+        for (table, lookup) in [(", no table", &without), ("", &with)] {
             sides.run(
                 comparison,
                 &format!("get, times {name}{table}"),
                 Beside::Peer("binary search by hand"),
                 1.0,
-                |ids| one_by_one(&*lookup, ids),
+                |ids| one_by_one(&**lookup, ids),
                 |ids| {
                     ids.iter()
                         .for_each(|id| by_halving(bytes, keys.len(), uuid(id)))
+                },
+            );
+        }
+        sides.run(
+            comparison,
+            &format!("get, times {name}"),
+            Beside::Itself("without its table"),
+            TIER,
+            |ids| one_by_one(&*with, ids),
+            |ids| one_by_one(&*without, ids),
+        );
+        sides.run(
+            comparison,
+            &format!("get_many of {KEYS}, times {name}"),
+            Beside::Itself("get of each"),
+            TIER,
+            |ids| all_at_once(&*with, ids),
+            |ids| one_by_one(&*with, ids),
+        );
+        if matches!(spread, Spread::Even) {
+            let file: Arc<dyn Source> =
+                Arc::new(FileSource::open(&folder.path().join(name)).unwrap());
+            let guessing = open(&file, 0);
+            sides.run(
+                comparison,
+                &format!("get, times {name}, no table, not mapped"),
+                Beside::Peer("binary search by hand, a read for each look"),
+                TIER,
+                |ids| one_by_one(&*guessing, ids),
+                |ids| {
+                    ids.iter()
+                        .for_each(|id| by_reads(&*file, keys.len(), uuid(id)))
                 },
             );
         }

@@ -11,9 +11,9 @@ pub(crate) fn saturating_usize(bytes: impl TryInto<usize>) -> usize {
     saturating(bytes, usize::MAX)
 }
 
-/// A length or offset in an Arrow view. Buffers of views end before 2^31 bytes; arrays with longer ones are refused.
-#[cfg(feature = "arrow")]
-pub(crate) fn saturating_u32(bytes: usize) -> u32 {
+/// A length or offset in an Arrow view. Buffers of views end before 2^31 bytes; arrays with longer ones are refused. Also a place
+/// that is only prefetched.
+pub(crate) fn saturating_u32(bytes: impl TryInto<u32>) -> u32 {
     saturating(bytes, u32::MAX)
 }
 
@@ -49,7 +49,6 @@ mod tests {
             [saturating_usize(7_u64), saturating_usize(u128::MAX)],
             [7, usize::MAX]
         );
-        #[cfg(feature = "arrow")]
         assert_eq!([7, usize::MAX].map(saturating_u32), [7, u32::MAX]);
         assert_eq!([7, usize::MAX].map(saturating_i32), [7, i32::MAX]);
         #[cfg(feature = "arrow")]

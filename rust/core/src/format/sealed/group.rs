@@ -139,7 +139,6 @@ impl Group {
             memory.prefetch(&mut self.ahead);
             for search in &mut self.searches {
                 if let Some(place) = search.place()
-                    && !search.finish(memory.entries)
                     && let Some(seen) = memory.entry(place)
                 {
                     search.saw(&seen.uuid);
@@ -205,12 +204,12 @@ impl Group {
                 judge::message(&entry, parsed),
                 Cursor::new(checksum).u64_be(),
             ) && message.header.total() <= LIMITS.copied_bytes
+                && let Some(bytes) = rest.get(..place(message.header.total()))
             {
-                self.usual = place(message.header.total());
+                self.usual = bytes.len();
                 let start = self.bytes.len();
                 self.bytes.extend_from_slice(&entry.uuid);
-                self.bytes
-                    .extend_from_slice(rest.get(..self.usual).unwrap_or_default());
+                self.bytes.extend_from_slice(bytes);
                 self.extents.push((start, UUID_BYTES + self.usual));
                 self.candidates.push((row, Candidate { message, stored }));
             }
@@ -233,15 +232,8 @@ impl Group {
     }
 }
 
-/// Adds the offsets that a search looks at next.
+/// Adds the offset that a search looks at next.
 fn prefetch_next(search: &Search, ahead: &mut Vec<usize>) {
     let offset = |number: u64| place(number).saturating_mul(ENTRY_BYTES);
-    match (search.few(), search.place()) {
-        (Some([first, last]), _) => {
-            ahead.extend((offset(first)..offset(last)).step_by(CACHE_LINE_BYTES));
-            ahead.push(offset(last));
-        }
-        (None, Some(next)) => ahead.push(offset(next)),
-        (None, None) => {}
-    }
+    ahead.extend(search.place().map(offset));
 }

@@ -135,7 +135,7 @@ impl Checker {
         };
         let mut uuid = |number| Ok(self.entry_elsewhere(number)?.uuid);
         let times = ticks(&uuid(range.from)?)..ticks(&uuid(range.until - 1)?);
-        let mut search = Search::new(since, range.from..range.until, times);
+        let mut search = Search::new(since, range.from..range.until).by_time(times);
         while let Some(place) = search.place() {
             search.saw(&uuid(place)?);
         }

@@ -1,7 +1,7 @@
 //! What a segment's index proves of a message or of an absent one, and where a search in it begins: between the
 //! index's ends, or, once many look-ups were made, between two positions of a table.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::check::{Checker, Effort};
@@ -35,7 +35,6 @@ pub(super) struct IndexProof {
     ends: OnceLock<[u64; 2]>,
     /// Set once the table was built, or could not be.
     table: OnceLock<Option<Table>>,
-    is_being_made: AtomicBool,
     looked_up: AtomicU64,
 }
 
@@ -46,7 +45,6 @@ impl IndexProof {
             survey: OnceLock::new(),
             ends: OnceLock::new(),
             table: OnceLock::new(),
-            is_being_made: AtomicBool::default(),
             looked_up: AtomicU64::default(),
         })
     }
@@ -83,15 +81,15 @@ impl IndexProof {
         let before = self.looked_up.fetch_add(lookups, Ordering::Relaxed);
         let entries = self.segment.front.entries;
         let enough = (entries / LIMITS.entries_per_lookup).max(LIMITS.least_lookups);
-        if before.saturating_add(lookups) < enough
-            || self.is_being_made.swap(true, Ordering::AcqRel)
-        {
+        // Of several threads one counts the look-up that is enough.
+        if !(before..before.saturating_add(lookups)).contains(&(enough - 1)) {
             return Ok(());
         }
-        let made = self.prepare();
-        self.is_being_made.store(false, Ordering::Release);
-        match made {
-            Err(Error::Interrupted) => return Err(Error::Interrupted),
+        match self.prepare() {
+            Err(Error::Interrupted) => {
+                self.looked_up.store(0, Ordering::Relaxed);
+                return Err(Error::Interrupted);
+            }
             // Look-ups continue without a table: the unreadable bytes may be far from what they look for.
             Err(_) => self.table.get_or_init(|| None),
             Ok(table) => table,
@@ -107,12 +105,7 @@ impl IndexProof {
         if let Some(table) = self.table.get() {
             return Ok(table);
         }
-        let Segment {
-            source,
-            options,
-            front,
-        } = &self.segment;
-        let table = Table::build(&**source, options, front)?;
+        let table = Table::build(&self.segment)?;
         Ok(self.table.get_or_init(|| table))
     }
 
@@ -127,16 +120,19 @@ impl IndexProof {
             return Ok(search);
         }
         let entries = self.segment.front.entries;
+        let search = Search::new(*uuid, 0..entries);
         let [first, last] = match self.ends.get() {
             Some(ends) => *ends,
             None => {
-                let mut time =
-                    |number| Ok(entry(number)?.map_or(0, |entry| uuid6::ticks(&entry.uuid)));
-                let ends = [time(0)?, time(entries.saturating_sub(1))?];
+                let ends = (entry(0)?, entry(entries.saturating_sub(1))?);
+                let (Some(first), Some(last)) = ends else {
+                    return Ok((search, None)); // without entries
+                };
+                let ends = [first, last].map(|entry| uuid6::ticks(&entry.uuid));
                 *self.ends.get_or_init(|| ends)
             }
         };
-        Ok((Search::new(*uuid, 0..entries, first..last), None))
+        Ok((search.by_time(first..last), None))
     }
 
     /// The result of a search that ended at this entry, if the entry has the UUID.

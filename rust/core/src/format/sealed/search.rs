@@ -6,24 +6,18 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::LOOKUP_TABLE_BYTES;
-use super::front::{Front, each_piece, read_array};
-use super::layout::{ENTRY_BYTES, Entry, UUID_BYTES};
-use crate::bug::OrBug;
-use crate::cursor::fields;
+use super::front::{Segment, each_piece, read_array};
+use super::layout::{Entry, UUID_BYTES};
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::prefetch::{CACHE_LINE_BYTES, prefetch_item};
-use crate::saturating::{saturating_u64, saturating_usize};
-use crate::source::Source;
+use crate::saturating::{saturating_u32, saturating_u64, saturating_usize};
 use crate::uuid6;
-use crate::walk::Options;
 
 /// How many more looks a search may take than halving would.
 const SPARE_LOOKS: u32 = 3;
-/// This few positions are read at once: they are adjacent in memory.
+/// Among so few positions a guess is no better than halving.
 const FEW: u64 = 12;
-/// This many bad guesses in a row end the guessing.
-const MAX_MISSES: u32 = 2;
 
 /// Offsets are stored in units of this many bytes: they only say what to prefetch.
 const OFFSET_UNIT: u64 = CACHE_LINE_BYTES as u64;
@@ -38,9 +32,9 @@ const FIRST_SHARE: u64 = 2;
 /// A search for the first of some ascending UUIDs that is at least the target one. It says where it wants to look,
 /// and the caller says which UUID is there, so that many searches can take turns.
 ///
-/// Evenly spread times take a handful of looks. Any other spread takes at most [`SPARE_LOOKS`] more than halving:
-/// a guess is made only while halving could still make up for it. If UUIDs do not ascend, the answer is some
-/// position, found as fast.
+/// Evenly spread times take a handful of looks. Any other spread takes at most [`SPARE_LOOKS`] more than halving: only
+/// so many guesses may leave more than halving would. If UUIDs do not ascend, the answer is some position, found as
+/// fast.
 #[derive(Clone, Debug)]
 pub(super) struct Search {
     target: [u8; UUID_BYTES],
@@ -50,16 +44,10 @@ pub(super) struct Search {
     /// A time not later than any from `low` on, and one not earlier than any before `high`.
     below: u64,
     above: u64,
-    looks_left: u32,
-    /// Consecutive guesses that should have narrowed the search, and did not.
-    misses: u32,
-    next: Look,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Look {
-    place: u64,
-    /// Whether it is a guess near the answer, not just the middle.
+    /// How many guesses may still be worse than halving.
+    spare_looks: u32,
+    /// Where to look next, and whether that is a guess.
+    next: u64,
     is_guess: bool,
 }
 
@@ -69,25 +57,29 @@ const fn halvings(places: u64) -> u32 {
 }
 
 impl Search {
-    /// A search among the UUIDs with these numbers, whose times are within `times`. The answer is one of the
-    /// numbers, or the end if all are smaller.
-    pub(super) fn new(target: [u8; UUID_BYTES], among: Range<u64>, times: Range<u64>) -> Self {
+    /// A search by halving among the UUIDs with these numbers. The answer is one of the numbers, or the end if all are
+    /// smaller.
+    pub(super) fn new(target: [u8; UUID_BYTES], among: Range<u64>) -> Self {
         let mut search = Self {
             target,
             low: among.start,
             high: among.end.max(among.start),
-            below: times.start,
-            above: times.end,
-            looks_left: 0,
-            misses: 0,
-            next: Look {
-                place: among.start,
-                is_guess: false,
-            },
+            below: 0,
+            above: 0,
+            spare_looks: 0,
+            next: among.start,
+            is_guess: false,
         };
-        search.looks_left = halvings(search.high - search.low) + SPARE_LOOKS;
         search.choose();
         search
+    }
+
+    /// The same search, by guesses: the times of its UUIDs are within `times`.
+    pub(super) fn by_time(mut self, times: Range<u64>) -> Self {
+        (self.below, self.above) = (times.start, times.end);
+        self.spare_looks = SPARE_LOOKS;
+        self.choose();
+        self
     }
 
     /// The UUID that is searched for.
@@ -98,7 +90,7 @@ impl Search {
     /// Where to look next. `None` once the answer is known.
     pub(super) const fn place(&self) -> Option<u64> {
         if self.low < self.high {
-            Some(self.next.place)
+            Some(self.next)
         } else {
             None
         }
@@ -109,106 +101,53 @@ impl Search {
         self.low
     }
 
-    /// Finishes a search with few positions left. `entries` are all entries. Compares all of them at once, so that
-    /// no look waits for another. `false` if more than a few are left.
-    pub(super) fn finish(&mut self, entries: &[[u8; ENTRY_BYTES]]) -> bool {
-        let size = self.high - self.low;
-        let place = |at| saturating_usize(at);
-        let few = entries.get(place(self.low)..place(self.high));
-        let Some(few) = few.filter(|_| size <= FEW) else {
-            return false;
-        };
-        let target = u128::from_be_bytes(self.target);
-        let is_smaller = |entry: &[u8; ENTRY_BYTES]| {
-            let (uuid, _): ([u8; UUID_BYTES], u64) = fields(entry);
-            u64::from(u128::from_be_bytes(uuid) < target)
-        };
-        self.low += few.iter().map(is_smaller).sum::<u64>();
-        self.high = self.low;
-        true
-    }
-
-    /// The first and last of the positions left, if they are few.
-    pub(super) const fn few(&self) -> Option<[u64; 2]> {
-        let size = self.high - self.low;
-        if size > 0 && size <= FEW {
-            Some([self.low, self.high - 1])
-        } else {
-            None
-        }
-    }
-
-    /// Continues with the UUID at the position where it target to look.
+    /// Continues with the UUID at the position where it wanted to look.
     pub(super) fn saw(&mut self, uuid: &[u8; UUID_BYTES]) {
-        let Look { place, is_guess } = self.next;
-        let size = self.high - self.low;
-        let time = uuid6::ticks(uuid);
-        if !is_guess && self.misses >= MAX_MISSES && self.is_halfway(time) {
-            self.misses = 0; // evenly spread here
-        }
+        let (size, place, time) = (self.high - self.low, self.next, uuid6::ticks(uuid));
         match u128::from_be_bytes(*uuid).cmp(&u128::from_be_bytes(self.target)) {
             Ordering::Less => (self.low, self.below) = (place + 1, time),
             Ordering::Greater => (self.high, self.above) = (place, time),
             Ordering::Equal => (self.low, self.high) = (place, place),
         }
-        if is_guess {
-            let is_miss = self.high - self.low > size / 4;
-            self.misses = if is_miss { self.misses + 1 } else { 0 };
+        if self.is_guess && self.high - self.low > size / 2 {
+            self.spare_looks -= 1;
         }
-        self.looks_left = self.looks_left.saturating_sub(1);
         self.choose();
-    }
-
-    /// Whether the middle has about the time in the middle.
-    fn is_halfway(&self, time: u64) -> bool {
-        let whole = self.above.saturating_sub(self.below);
-        let part = time.saturating_sub(self.below);
-        part.abs_diff(whole / 2) <= whole / 16
     }
 
     fn choose(&mut self) {
         let size = self.high - self.low;
-        let can_guess = size > FEW && self.misses < MAX_MISSES && self.looks_left > halvings(size);
-        let guess = if can_guess { self.guess(size) } else { None };
-        self.next = guess.unwrap_or(Look {
-            place: self.low + size / 2,
-            is_guess: false,
-        });
+        let guess = match size > FEW && self.spare_looks > 0 {
+            true => self.guess(size),
+            false => None,
+        };
+        self.is_guess = guess.is_some();
+        self.next = match guess {
+            Some(guess) => guess,
+            None => self.low + size / 2,
+        };
     }
 
     /// Where the target time would be, and a little beyond, seen from the nearer end. Errors grow with the
     /// distance, and an answer between that end and the guess leaves few positions.
-    fn guess(&self, size: u64) -> Option<Look> {
+    fn guess(&self, size: u64) -> Option<u64> {
         let whole = self.above.checked_sub(self.below)?;
-        let part = uuid6::ticks(&self.target)
-            .checked_sub(self.below)?
-            .min(whole);
-        // 32 bits of both are precise enough.
-        let spare = u64::BITS
-            .saturating_sub(whole.leading_zeros())
-            .saturating_sub(u32::BITS);
-        let aim = size
-            .checked_mul(part >> spare)?
-            .checked_div(whole >> spare)?
-            .min(size);
+        let part = uuid6::ticks(&self.target).checked_sub(self.below)?;
+        let aim = u128::from(size) * u128::from(part.min(whole));
+        let aim = saturating_u64(aim.checked_div(u128::from(whole))?);
         let from_low = aim <= size / 2;
         let distance = if from_low { aim } else { size - aim };
         // From far away the guess is as near as it can be, and leaves many positions. The next guess is made from
         // nearby.
-        let is_far = distance > size / 8;
-        let beyond = match is_far {
+        let beyond = match distance > size / 8 {
             true => 0,
-            false => (1 << (halvings(distance).div_ceil(2))) << (2 * self.misses),
+            false => 1 << halvings(distance).div_ceil(2),
         };
-        let aim = if from_low {
-            aim.saturating_add(beyond)
-        } else {
-            aim.saturating_sub(beyond)
+        let aim = match from_low {
+            true => aim.saturating_add(beyond),
+            false => aim.saturating_sub(beyond),
         };
-        Some(Look {
-            place: self.low + aim.min(size - 1),
-            is_guess: !is_far,
-        })
+        Some(self.low + aim.min(size - 1))
     }
 }
 
@@ -225,7 +164,7 @@ struct Slot {
 
 impl Slot {
     fn new(entry: u32, offset: u64) -> Self {
-        let offset = u32::try_from(offset / OFFSET_UNIT).unwrap_or(u32::MAX);
+        let offset = saturating_u32(offset / OFFSET_UNIT);
         Self { entry, offset }
     }
 }
@@ -238,39 +177,34 @@ struct Division {
     last: u64,
     /// The number of intervals in a tick, times 2^64.
     scale: u64,
-    /// The length of an interval in ticks, rounded down.
-    width: u64,
     /// The index of its places, one more than intervals. The last is after all entries.
     begin: usize,
     count: usize,
 }
 
-/// The index of a time's place in a division, and how far the time is from there to the next place, in units of
-/// 2^-32.
-type Spot = (usize, u64);
-
 impl Division {
-    /// Divides this time into up to `intervals` intervals, at most one for each tick.
+    /// Divides this time into up to `intervals` intervals, at most one for each tick. `None` into fewer than two, which
+    /// would gain nothing.
     fn new(intervals: u64, first: u64, last: u64, begin: usize) -> Option<Self> {
         let whole = last.checked_sub(first)? + 1; // times have 60 bits, so this does not overflow
         let intervals = intervals.min(whole);
-        Some(Self {
+        (intervals > 1).then(|| Self {
             first,
             last,
             scale: scale(intervals, whole),
-            width: whole / intervals.max(1),
             begin,
-            count: usize::try_from(intervals + 1).ok()?,
+            count: saturating_usize(intervals + 1),
         })
     }
 
-    /// Where a time is. `None` before the first and after the last.
-    fn spot(&self, time: u64) -> Option<Spot> {
-        let since = time.checked_sub(self.first).filter(|_| time <= self.last)?;
+    /// The index of the interval that a time is in, and how far the time is from its begin to its end, in units of
+    /// 2^-32. A time before the first is in the first interval, one after the last in the last.
+    fn spot(&self, time: u64) -> (usize, u64) {
+        let since = time.clamp(self.first, self.last) - self.first;
         let scaled = u128::from(since) * u128::from(self.scale);
-        let place = usize::try_from(scaled >> u64::BITS).ok()?;
-        let part = u64::try_from((scaled >> u32::BITS) & u128::from(u32::MAX)).ok()?;
-        Some((place, part))
+        let interval = saturating_usize(scaled >> u64::BITS);
+        let part = saturating_u64((scaled >> u32::BITS) & u128::from(u32::MAX));
+        (interval, part)
     }
 }
 
@@ -291,12 +225,11 @@ struct Interval {
     end: Slot,
     /// How far the time is from its begin to its end, in units of 2^-32.
     part: u64,
-    times: Range<u64>,
 }
 
 impl Interval {
-    const fn entries(&self) -> u32 {
-        self.end.entry.saturating_sub(self.begin.entry)
+    const fn is_crowded(&self) -> bool {
+        self.end.entry.saturating_sub(self.begin.entry) > LIMITS.crowd_entries
     }
 
     /// The approximate entry of the time, and its message's offset. `None` for a crowded interval, which has no
@@ -305,7 +238,7 @@ impl Interval {
         let between = |from: u32, to: u32| {
             u64::from(from) + ((u64::from(to.saturating_sub(from)) * self.part) >> u32::BITS)
         };
-        (self.entries() <= LIMITS.crowd_entries).then(|| Near {
+        (!self.is_crowded()).then(|| Near {
             number: between(self.begin.entry, self.end.entry),
             offset: between(self.begin.offset, self.end.offset) * OFFSET_UNIT,
         })
@@ -319,43 +252,19 @@ impl Table {
         // Times order only UUIDs of one version.
         let time = Some(uuid6::ticks(uuid)).filter(|_| uuid[6] >> 4 == 6)?;
         let interval = self.within(self.divisions.first()?, time)?;
-        let number = usize::try_from(interval.begin.offset).ok()?;
-        let Some(division) = self
-            .divisions
-            .get(number)
-            .filter(|_| interval.entries() > LIMITS.crowd_entries && number > 0)
-        else {
-            return Some(interval);
-        };
-        // The time may be between the interval's begin and its first entry, or between its last entry and its end.
-        let beyond = if time < division.first {
-            interval.begin
-        } else if time > division.last {
-            interval.end
-        } else {
-            return self.within(division, time);
-        };
-        Some(Interval {
-            begin: beyond,
-            end: beyond,
-            ..interval
-        })
+        let number = saturating_usize(interval.begin.offset);
+        match self.divisions.get(number) {
+            Some(division) if interval.is_crowded() && number > 0 => self.within(division, time),
+            _ => Some(interval),
+        }
     }
 
     /// The interval of a division that a time is in.
     #[inline]
     fn within(&self, division: &Division, time: u64) -> Option<Interval> {
-        let (place, part) = division.spot(time)?;
+        let (place, part) = division.spot(time);
         let [begin, end] = *self.places.get(division.begin + place..)?.first_chunk()?;
-        let begins = division
-            .first
-            .saturating_add(division.width.saturating_mul(place as u64));
-        Some(Interval {
-            begin,
-            end,
-            part,
-            times: begins..begins.saturating_add(division.width),
-        })
+        Some(Interval { begin, end, part })
     }
 
     /// A search for this UUID among the entries that can have its time, and about where it will end. `None` if the
@@ -363,16 +272,13 @@ impl Table {
     pub(super) fn search(&self, uuid: &[u8; UUID_BYTES]) -> Option<(Search, Option<Near>)> {
         let interval = self.interval(uuid)?;
         let among = u64::from(interval.begin.entry)..u64::from(interval.end.entry);
-        let near = interval.near();
-        Some((Search::new(*uuid, among, interval.times), near))
+        Some((Search::new(*uuid, among), interval.near()))
     }
 
     /// Prefetches the part of the table that [`search`](Self::search) looks at first.
     pub(super) fn prefetch(&self, uuid: &[u8; UUID_BYTES]) {
-        if let Some(all) = self.divisions.first()
-            && let Some((place, _)) = all.spot(uuid6::ticks(uuid))
-        {
-            prefetch_item(&self.places, place);
+        if let Some(all) = self.divisions.first() {
+            prefetch_item(&self.places, all.spot(uuid6::ticks(uuid)).0);
         }
     }
 }
@@ -399,28 +305,23 @@ impl Table {
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), [`Error::Interrupted`](crate::Error::Interrupted).
-    pub(super) fn build(
-        source: &dyn Source,
-        options: &Options,
-        front: &Front,
-    ) -> Result<Option<Self>> {
+    pub(super) fn build(segment: &Segment) -> Result<Option<Self>> {
+        let front = &segment.front;
         let Ok(entries) = u32::try_from(front.entries) else {
             return Ok(None);
         };
-        let allowed = options.bytes(&LOOKUP_TABLE_BYTES);
+        let allowed = segment.options.bytes(&LOOKUP_TABLE_BYTES);
         let intervals = (front.entries / LIMITS.entries_per_place)
             .min((allowed / FIRST_SHARE / PLACE_BYTES).saturating_sub(1));
         if front.unreadable.is_some() || intervals < 2 {
             return Ok(None);
         }
         let mut building = Building {
-            source,
-            options,
-            front,
+            segment,
             allowed: allowed.min(front.entries.saturating_mul(MAX_BYTES_PER_ENTRY)),
             table: Self::default(),
         };
-        if building.divide(0..entries, intervals)?.is_none() {
+        if !building.divide(0..entries, intervals)? {
             return Ok(None);
         }
         building.divide_crowds()?;
@@ -432,9 +333,7 @@ impl Table {
 
 /// A table that is being built.
 struct Building<'a> {
-    source: &'a dyn Source,
-    options: &'a Options,
-    front: &'a Front,
+    segment: &'a Segment,
     /// The most memory that it may take, in bytes.
     allowed: u64,
     table: Table,
@@ -447,101 +346,79 @@ impl Building<'_> {
         divisions.len() as u64 * DIVISION_BYTES + places.len() as u64 * PLACE_BYTES
     }
 
-    /// Adds a division of these entries, and returns its number. `None` if their UUIDs do not ascend, or all have
-    /// the same time.
-    fn divide(&mut self, entries: Range<u32>, intervals: u64) -> Result<Option<usize>> {
+    fn entry(&self, number: u32) -> Result<Entry> {
+        let number = u64::from(number);
+        let bytes = read_array(&*self.segment.source, self.segment.front.entry_at(number))?;
+        Ok(Entry::parse(number, &bytes))
+    }
+
+    /// Adds a division of these entries. `false` if their UUIDs do not ascend, or all have the same time.
+    fn divide(&mut self, entries: Range<u32>, intervals: u64) -> Result<bool> {
         let Range { start, end } = entries;
-        let at = |number: u32| self.front.entry_at(u64::from(number));
-        let entry = |number| {
-            let bytes = read_array(self.source, at(number))?;
-            Ok(Entry::parse(u64::from(number), &bytes))
+        let (first, last) = (self.entry(start)?, self.entry(end - 1)?);
+        let [first, last] = [first, last].map(|entry| uuid6::ticks(&entry.uuid));
+        let begin = self.table.places.len();
+        let Some(division) = Division::new(intervals, first, last, begin) else {
+            return Ok(false);
         };
-        let (first, last) = (entry(start)?, entry(end - 1)?);
-        let places = &mut self.table.places;
-        let times = [first, last].map(|entry| uuid6::ticks(&entry.uuid));
-        let division = Division::new(intervals, times[0], times[1], places.len());
-        // A single interval would gain nothing.
-        let Some(division) = division.filter(|division| division.count > 2) else {
-            return Ok(None);
-        };
-        match places.is_empty() {
-            true => places.reserve_exact(division.count),
-            false => places.reserve(division.count),
-        }
+        self.table.places.reserve(division.count);
         if !self.fill(&division, start..end)? {
-            self.table.places.truncate(division.begin);
-            return Ok(None);
+            self.table.places.truncate(begin);
+            return Ok(false);
         }
-        let after = match u64::from(end) == self.front.entries {
-            true => self.front.data_end,
-            false => entry(end)?.offset,
+        let after = match u64::from(end) == self.segment.front.entries {
+            true => self.segment.front.data_end,
+            false => self.entry(end)?.offset,
         };
         let places = &mut self.table.places;
-        places.resize(division.begin + division.count, Slot::new(end, after));
+        places.resize(begin + division.count, Slot::new(end, after));
         self.table.divisions.push(division);
-        Ok(Some(self.table.divisions.len() - 1))
+        Ok(true)
     }
 
     /// Adds the places of a division, up to the last of its entries. `false` if the entries do not ascend.
     fn fill(&mut self, division: &Division, entries: Range<u32>) -> Result<bool> {
-        let (mut number, mut before, mut ascends) = (entries.start, None, true);
-        let places = &mut self.table.places;
-        let mut add = |entry: &[u8; ENTRY_BYTES]| {
-            let entry = Entry::parse(u64::from(number), entry);
-            let uuid = u128::from_be_bytes(entry.uuid);
-            if before.is_some_and(|before| before >= uuid) || !uuid6::is_v6(&entry.uuid) {
-                return None;
-            }
-            before = Some(uuid);
-            let (place, _) = division.spot(uuid6::ticks(&entry.uuid))?;
-            if place >= division.count {
-                return None;
-            }
-            let place = division.begin + place;
-            if place >= places.len() {
-                places.resize(place + 1, Slot::new(number, entry.offset));
-            }
-            number = number.checked_add(1)?;
-            Some(())
-        };
+        let (segment, places) = (self.segment, &mut self.table.places);
         let [start, end] =
-            [entries.start, entries.end].map(|number| self.front.entry_at(u64::from(number)));
-        each_piece(self.source, self.options, start, end, |bytes| {
-            ascends = bytes.as_chunks().0.iter().all(|entry| add(entry).is_some());
+            [entries.start, entries.end].map(|number| segment.front.entry_at(number.into()));
+        let (mut numbers, mut before, mut ascends) = (entries, None, true);
+        each_piece(&*segment.source, &segment.options, start, end, |bytes| {
+            for (entry, number) in bytes.as_chunks().0.iter().zip(&mut numbers) {
+                let Entry { uuid, offset, .. } = Entry::parse(number.into(), entry);
+                ascends &= before < Some(uuid) && uuid6::is_v6(&uuid);
+                before = Some(uuid);
+                let end = division.begin + division.spot(uuid6::ticks(&uuid)).0 + 1;
+                if end > places.len() {
+                    places.resize(end, Slot::new(number, offset));
+                }
+            }
             ascends
         })?;
         Ok(ascends)
     }
 
-    /// The crowded intervals of a division: the index of each place, and its entries.
-    fn crowds(&self, division: &Division) -> impl Iterator<Item = (usize, Range<u32>)> {
-        let places = self.table.places.get(division.begin..);
-        let places = places.and_then(|places| places.get(..division.count));
-        let intervals = places
-            .or_bug_default("the places of each division")
-            .windows(2)
-            .zip(division.begin..);
-        intervals.filter_map(|(interval, place)| {
-            let [begin, end] = interval.first_chunk()?;
-            (end.entry.saturating_sub(begin.entry) > LIMITS.crowd_entries)
-                .then_some((place, begin.entry..end.entry))
-        })
-    }
-
     /// Divides the crowded intervals of the whole time, as far as memory allows and their times differ.
     fn divide_crowds(&mut self) -> Result<()> {
-        let all = self.table.divisions.first();
-        let crowds: Vec<_> = all.into_iter().flat_map(|all| self.crowds(all)).collect();
-        for (place, entries) in crowds {
+        let intervals = self.table.places.len().saturating_sub(1);
+        for place in 0..intervals {
+            let Some([begin, end, ..]) = self.table.places.get(place..) else {
+                break;
+            };
+            let entries = begin.entry..end.entry;
+            if entries.len() <= saturating_usize(LIMITS.crowd_entries) {
+                continue;
+            }
+            let number = self.table.divisions.len();
             let intervals = entries.len() as u64 / LIMITS.entries_per_place;
             let needed = DIVISION_BYTES + (intervals + 1) * PLACE_BYTES;
-            let division = match self.used() + needed <= self.allowed {
-                true => self.divide(entries, intervals)?,
-                false => None,
-            };
-            let number = division.and_then(|number| u32::try_from(number).ok());
+            let is_divided =
+                self.used() + needed <= self.allowed && self.divide(entries, intervals)?;
             if let Some(place) = self.table.places.get_mut(place) {
-                place.offset = number.unwrap_or_default();
+                place.offset = if is_divided {
+                    saturating_u32(number)
+                } else {
+                    0
+                };
             }
         }
         Ok(())
@@ -559,7 +436,6 @@ mod tests {
 
     use crate::engine::WriteOptions;
     use crate::format::sealed::Writer;
-    use crate::format::sealed::open;
     use crate::source::{BytesSource, Source};
     use crate::walk::Options;
 
@@ -578,7 +454,7 @@ mod tests {
     fn look_for(uuids: &[[u8; UUID_BYTES]], target: [u8; UUID_BYTES]) -> (u64, u32) {
         let time = |uuid: Option<&[u8; UUID_BYTES]>| uuid.map_or(0, uuid6::ticks);
         let times = time(uuids.first())..time(uuids.last());
-        let mut search = Search::new(target, 0..uuids.len() as u64, times);
+        let mut search = Search::new(target, 0..uuids.len() as u64).by_time(times);
         let mut looks = 0;
         while let Some(place) = search.place() {
             search.saw(&uuids[usize::try_from(place).unwrap()]);
@@ -716,8 +592,7 @@ mod tests {
         writer.close().unwrap();
         let source: Arc<dyn Source> = Arc::new(BytesSource::new(std::fs::read(path).unwrap()));
         let options = Options::default().set("lookup_table_bytes", allowed);
-        let front = open::front(&source, &options, None).unwrap();
-        Table::build(&*source, &options, &front).unwrap()
+        Table::build(&Segment::open(source, &options).unwrap()).unwrap()
     }
 
     #[test]
@@ -742,10 +617,10 @@ mod tests {
                 let interval = table.interval(uuid.as_bytes()).unwrap();
                 let entries = interval.begin.entry..interval.end.entry;
                 assert!(entries.contains(&u32::try_from(number).unwrap()));
-                most = most.max(interval.entries());
+                most = most.max(entries.len());
             }
             assert_eq!(
-                most <= LIMITS.crowd_entries,
+                most <= LIMITS.crowd_entries as usize,
                 allowed == 1 << 20,
                 "{most} with {allowed}"
             );
@@ -762,7 +637,7 @@ mod tests {
         all.sort_unstable();
         let table = table(&all, 1 << 20).unwrap();
         let interval = table.interval(one(500).as_bytes()).unwrap();
-        assert_eq!(interval.entries(), 1000);
+        assert_eq!(interval.end.entry - interval.begin.entry, 1000);
         assert!(interval.near().is_none());
     }
 
@@ -772,7 +647,7 @@ mod tests {
             let division = Division::new(intervals, 0, whole - 1, 0).unwrap();
             let (time, later) = (time % whole, later % whole);
             let (time, later) = (time.min(later), time.max(later));
-            let (spot, after) = (division.spot(time).unwrap(), division.spot(later).unwrap());
+            let (spot, after) = (division.spot(time), division.spot(later));
             proptest::prop_assert!(spot <= after && after.0 <= division.count - 2);
         }
     }
