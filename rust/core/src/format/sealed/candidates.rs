@@ -255,7 +255,10 @@ impl Sealed {
         let check = move |bytes: &[u8]| message_checks(&front, &entry, len, bytes);
         Ok(Candidate {
             elsewhere: vec![self.entry_range(number), self.checksum_range(number)],
-            tried: whole.unwrap_or(lengths).max(lengths),
+            tried: match whole {
+                Some(whole) => whole.max(lengths),
+                None => lengths,
+            },
             stated,
             ..Candidate::new("message", piece, check)
         })
@@ -271,13 +274,12 @@ impl Sealed {
             let Some(entry) = bytes.first_chunk() else {
                 return Trial::NOTHING;
             };
-            // Unreadable bytes prove nothing.
-            let found = verify_in_place(&mut reader, &Entry::parse(number, entry), stored);
-            let Trial { end: found, work } = found.unwrap_or(Trial::NOTHING);
-            Trial {
-                end: found.map(|_| end),
-                work,
-            }
+            let tried = verify_in_place(&mut reader, &Entry::parse(number, entry), stored);
+            let Ok(Trial { end: found, work }) = tried else {
+                return Trial::NOTHING; // unreadable bytes prove nothing
+            };
+            let end = found.map(|_| end);
+            Trial { end, work }
         };
         Ok(Candidate::new("index entry", range, check))
     }
@@ -287,7 +289,7 @@ impl Sealed {
         let Front { key, entries, .. } = &self.segment.front;
         let end = self.trailer.end;
         let is_whole = self.trailer.is_whole() && span.start < end;
-        let index_hash = self.segment.index_hash()?;
+        let index_hash = self.segment.survey(|_| {})?.hash;
         let Some(index_hash) =
             index_hash.filter(|_| is_whole && span.cause != Some(Cause::WrongKey))
         else {

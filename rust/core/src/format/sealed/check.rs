@@ -93,8 +93,8 @@ impl Checker {
 
     /// The verdict on an entry's message at its own offset: rule 15 if its checksum is whole, else rule 16.
     pub(super) fn check(&mut self, entry: &Entry, prior: &Prior) -> Result<Judged<Message>> {
-        if let Err(fault) = judge::in_bounds(&self.front, entry.offset) {
-            return Ok(Err(fault));
+        if !self.front.in_bounds(entry.offset) {
+            return Ok(Err(Fault::OutOfBounds));
         }
         self.cost = 0;
         let checked = match self.front.trailer_of(entry.number) {
@@ -262,22 +262,21 @@ impl Checker {
         Ok(len)
     }
 
-    /// Whether no earlier entry can keep the walk from returning this one, whose message is good at its own
-    /// offset. With its checksum: the entry before has a smaller UUID. Without: the index ascends, and the message
+    /// Whether no earlier entry can keep the walk from returning this message, which is good at its own offset. With its checksum: the entry before has a smaller UUID. Without: the index ascends, and the message
     /// before ends where this one begins.
-    pub(super) fn is_independent(&mut self, entry: &Entry) -> Result<bool> {
-        let Some(before) = entry.number.checked_sub(1) else {
+    pub(super) fn is_independent(&mut self, message: &Message) -> Result<bool> {
+        let Some(before) = message.number.checked_sub(1) else {
             return Ok(true);
         };
         let before = self.reader.entry(before)?;
-        if self.front.trailer_of(entry.number).is_some() {
-            return Ok(judge::is_alone(&entry.uuid, Some(before)));
+        if self.front.trailer_of(message.number).is_some() {
+            return Ok(judge::is_alone(&message.uuid, Some(before)));
         }
         if !self.front.in_bounds(before.offset) {
             return Ok(false);
         }
         let parsed = self.reader.header(before.offset)?;
-        Ok(parsed.is_ok_and(|header| before.offset + header.total() == entry.offset))
+        Ok(parsed.is_ok_and(|header| before.offset + header.total() == message.position))
     }
 
     /// Entry number `number`, read without moving the window of the check.
@@ -410,8 +409,10 @@ impl Run {
             let Entry { uuid, offset, .. } = Entry::parse(number, entry);
             let position = prior.end + at as u64;
             let ascends = last.is_none_or(|last| uuid > last) && uuid6::is_v6(&uuid);
-            let (rest, left) = (bytes.get(lead + at..).unwrap_or_default(), left - at as u64);
-            let header = match Header::parse(rest, left) {
+            let Some(rest) = bytes.get(lead + at..) else {
+                break;
+            };
+            let header = match Header::parse(rest, left - at as u64) {
                 Ok(header) if ascends && offset == position => header,
                 _ => break,
             };

@@ -1,8 +1,6 @@
 //! What is known of a segment before any message is read: the number of entries, where its index, data and trailer are,
 //! and what one pass over the whole index proves.
 
-use std::ops::Range;
-
 use super::layout::{ENTRY_BYTES, Entry, MAGIC, MIN_MESSAGE_BYTES};
 use super::trailer::Trailer;
 use crate::checksum::{Incremental, Key};
@@ -134,24 +132,10 @@ pub(super) struct Survey {
 pub(super) type Segment = indexed::Segment<Front>;
 
 impl Segment {
-    /// The index hash, computed from the file's bytes. `None` if the file has none.
-    pub(super) fn index_hash(&self) -> Result<Option<u64>> {
-        let Front { key, entries, .. } = &self.front;
-        let has_hash = |trailer: &Trailer| trailer.index_hash().is_some();
-        let Some(trailer) = self.front.trailer.filter(has_hash) else {
-            return Ok(None);
-        };
-        let (source, options) = (&*self.source, &self.options);
-        let at = self.front.entry_at(*entries);
-        let terminator = (at, read_array(source, at)?);
-        let checksums = trailer.start..trailer.checksum_at(*entries);
-        index_hash(source, options, key, terminator, checksums).map(Some)
-    }
-
     /// Whether the trailer's index hash matches the file's bytes.
     pub(super) fn is_index_hash_right(&self) -> Result<bool> {
         let stored = self.front.trailer.and_then(|trailer| trailer.index_hash());
-        Ok(stored.is_some() && self.index_hash()? == stored)
+        Ok(stored.is_some() && self.survey(|_| {})?.is_proven)
     }
 
     /// Reads the index once, and passes each entry to `look`.
@@ -282,9 +266,10 @@ fn first_terminator(source: &dyn Source, options: &Options) -> Result<Option<u64
     let whole = source.len() / ENTRY * ENTRY;
     each_piece(source, options, 0, whole, |bytes| {
         let entries = bytes.as_chunks::<ENTRY_BYTES>().0;
-        let place = entries.iter().position(|entry| *entry == TERMINATOR);
-        count += place.unwrap_or(entries.len()) as u64;
-        found = place.is_some();
+        let is_entry = |entry: &&[u8; ENTRY_BYTES]| **entry != TERMINATOR;
+        let before = entries.iter().take_while(is_entry).count();
+        count += before as u64;
+        found = before < entries.len();
         !found
     })?;
     Ok(found.then_some(count))
@@ -310,26 +295,6 @@ pub(super) fn each_piece(
         at += piece as u64;
     }
     Ok(())
-}
-
-/// The index hash: of the entries before this offset, of these bytes as the terminator there, and of the checksums
-/// in this range.
-fn index_hash(
-    source: &dyn Source,
-    options: &Options,
-    key: &Key,
-    terminator: (u64, [u8; ENTRY_BYTES]),
-    checksums: Range<u64>,
-) -> Result<u64> {
-    let mut hasher = Incremental::new(key);
-    let mut add = |bytes: &[u8]| {
-        hasher.update(bytes);
-        true
-    };
-    each_piece(source, options, 0, terminator.0, &mut add)?;
-    add(&terminator.1);
-    each_piece(source, options, checksums.start, checksums.end, &mut add)?;
-    Ok(hasher.finish())
 }
 
 /// The `N` bytes at `at`. The caller makes sure that they are within the source.

@@ -129,15 +129,6 @@ impl Fault {
     }
 }
 
-/// Whether a message can begin at `place`.
-pub(super) const fn in_bounds(front: &Front, place: u64) -> Judged<()> {
-    if front.in_bounds(place) {
-        Ok(())
-    } else {
-        Err(Fault::OutOfBounds)
-    }
-}
-
 /// Whether `place` is at or after the end of the last good message.
 pub(super) const fn no_overlap(place: u64, prior: &Prior) -> Judged<()> {
     if place < prior.end {

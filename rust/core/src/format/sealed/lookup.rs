@@ -65,13 +65,14 @@ impl SealedLookup {
     /// A state that was used before, if the lock is free: after a fork it may stay locked for ever.
     fn handle(&self) -> Box<Handle> {
         let idle = self.idle.try_lock().ok().and_then(|mut idle| idle.pop());
-        idle.unwrap_or_else(|| {
-            Box::new(Handle {
+        match idle {
+            Some(handle) => handle,
+            None => Box::new(Handle {
                 checker: self.checker(),
                 group: Group::default(),
                 uuids: Vec::new(),
-            })
-        })
+            }),
+        }
     }
 
     fn put_back(&self, mut handle: Box<Handle>) {
@@ -213,17 +214,10 @@ impl SealedLookup {
     ) -> Result<()> {
         let uuid = |place: &usize| uuids.get(*place).copied();
         let mut rows: BTreeMap<_, _> = unsure.iter().filter_map(uuid).zip(repeat(None)).collect();
-        let (first, last) = (rows.first_key_value(), rows.last_key_value());
-        let next = |uuid: [u8; UUID_BYTES]| u128::from_be_bytes(uuid).checked_add(1);
-        let until = last
-            .and_then(|(uuid, _)| next(*uuid))
-            .map(u128::to_be_bytes);
         let mut filter = Filter::default();
-        if let Some((uuid, _)) = first {
-            filter = filter.at_least("uuid", *uuid);
-        }
-        if let Some(until) = until {
-            filter = filter.below("uuid", until);
+        if let (Some((first, _)), Some((last, _))) = (rows.first_key_value(), rows.last_key_value())
+        {
+            filter = filter.at_least("uuid", *first).at_most("uuid", *last);
         }
         let mut messages = Vec::new();
         self.segment().walk_to(filter, |message| {
@@ -249,19 +243,13 @@ impl SealedLookup {
 
     /// The state before entry `first`, with all that the walk would know there. Before the first entry if that
     /// takes a walk.
-    fn run_in(&self, first: u64) -> Result<ScanState> {
+    fn run_in(&self, checker: &mut Checker, first: u64) -> Result<ScanState> {
         let front = &self.segment().front;
-        let mut checker = self.checker();
-        for number in (first.saturating_sub(LIMITS.run_in_entries)..first).rev() {
-            let entry = checker.reader.entry(number)?;
-            let Ok(message) = self.proof.check(&mut checker, &entry)? else {
-                continue;
-            };
-            if checker.joins(&message, front.entries)? && checker.is_independent(&entry)? {
-                return Ok(ScanState::after(&message));
-            }
-        }
-        Ok(self.segment().beginning())
+        let least = first.saturating_sub(LIMITS.run_in_entries);
+        Ok(match checker.run_in(least..first, front.entries)? {
+            Some(message) => ScanState::after(&message),
+            None => self.segment().beginning(),
+        })
     }
 }
 
@@ -296,7 +284,9 @@ impl Lookup for SealedLookup {
         if let Some(since) = UuidBounds::of(filter).since() {
             let survey = self.proof.survey()?;
             if self.proof.is_index_proven(survey) || survey.ascends && !is_doubt_damage {
-                state = self.run_in(self.lower_bound(&mut self.checker(), &since)?)?;
+                let mut checker = self.checker();
+                let first = self.lower_bound(&mut checker, &since)?;
+                state = self.run_in(&mut checker, first)?;
                 index_hash = survey.hash;
             }
         }
@@ -315,25 +305,15 @@ pub(super) fn numbered(
 ) -> Result<Option<Numbered>> {
     let segment = Segment::open(source.clone(), options)?;
     let (entries, is_sought) = (segment.front.entries, number.is_some());
-    let has_checksums = segment.front.checked() == Checked::Checksum;
-    let whole = match has_checksums {
-        true => entries,
-        false => whole(&segment)?,
+    let whole = match segment.front.checked() {
+        Checked::Checksum => entries,
+        _ => whole(&segment)?,
     };
     let Some(number) = number.or(whole.checked_sub(1)).filter(|nth| *nth < whole) else {
         return Ok(None);
     };
     let mut checker = Checker::new(&segment, Reader::sparse);
-    let mut entry = checker.entry_elsewhere(number)?;
-    let is_torn = !has_checksums && number + 1 == whole;
-    if is_torn && checker.reader.header(entry.offset)?.is_err() {
-        // The file was cut off within it.
-        let Some(number) = number.checked_sub(1) else {
-            return Ok(None);
-        };
-        entry = checker.entry_elsewhere(number)?;
-    }
-    let Some(message) = checker.in_place(entry.number)? else {
+    let Some(message) = checker.in_place(number)? else {
         return Ok(None);
     };
     let is_last = message.number + 1 == entries;
@@ -353,19 +333,23 @@ pub(super) fn numbered(
     }))
 }
 
-/// How many entries have their messages in a file without checksums, which may have been cut off after them. 0 if other entries
-/// are damaged, so that it is not clear which messages a walk returns.
+/// How many entries have their messages in a file without checksums, which may have been cut off within or after the last.
+/// 0 if other entries are damaged, so that it is not clear which messages a walk returns.
 fn whole(segment: &Segment) -> Result<u64> {
-    let (mut whole, mut is_clear, mut last) = (0, true, None::<Entry>);
+    let (mut whole, mut begun) = (0, 0);
+    let (mut is_clear, mut last) = (true, None::<Entry>);
     segment.survey(|entry| {
         let ascends = last.is_none_or(|last| last.uuid < entry.uuid && last.offset < entry.offset);
         let is_here = entry.offset < segment.front.data_end;
         if ascends && is_here && entry.number == whole && uuid6::is_v6(&entry.uuid) {
-            whole += 1;
+            (whole, begun) = (whole + 1, entry.offset);
         } else {
             is_clear &= ascends && !is_here;
         }
         last = Some(*entry);
     })?;
+    if whole > 0 && Reader::sparse(segment).header(begun)?.is_err() {
+        whole -= 1;
+    }
     Ok(if is_clear { whole } else { 0 })
 }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::check::Checker;
 use super::front::{Front, POLL_EVERY, Segment, TERMINATOR, count_entries, last_magic, read_array};
-use super::judge::Prior;
 use super::layout::{
     ENTRY_BYTES, Entry, Header, LENGTHS_BYTES, MAX_HEADER_BYTES, Message, UUID_BYTES,
 };
@@ -50,25 +49,16 @@ pub(super) fn front(
     options: &Options,
     part: Option<&EntryRange>,
 ) -> Result<Front> {
-    let Some((first, others)) = options.keys.split_first() else {
-        return Err(Error::Usage(
-            "no key was given: give at least one to verify records".to_owned(),
-        ));
-    };
-    let under = |key| Segment::under(source.clone(), options, key, part);
-    let front = under(first)?.front;
-    if others.is_empty() || front.is_key_certain() {
-        return Ok(front);
-    }
-    for key in others {
-        let other = under(key)?.front;
-        if other.is_key_certain() {
-            return Ok(other);
+    let mut segments = Vec::new();
+    for key in &options.keys {
+        let segment = Segment::under(source.clone(), options, key, part)?;
+        if options.keys.len() == 1 || segment.front.is_key_certain() {
+            return Ok(segment.front);
         }
+        segments.push(segment);
     }
     // The key check is damaged, no key matches, or there is no trailer, in which case the key does not matter.
-    for key in &options.keys {
-        let segment = under(key)?;
+    for segment in &segments {
         // Only a checksum can prove a trailer without a key check.
         let trailer = segment.front.trailer;
         let is_proven = trailer.is_some_and(|trailer| trailer.key_check_is_cut());
@@ -76,14 +66,18 @@ pub(super) fn front(
             return Ok(segment.front);
         }
     }
-    for key in &options.keys {
-        let segment = under(key)?;
+    for segment in &segments {
         let has_trailer = segment.front.trailer.is_some();
         if has_trailer && segment.walk_to(Filter::default(), |_| true)?.is_some() {
             return Ok(segment.front);
         }
     }
-    Ok(front)
+    match segments.first() {
+        Some(first) => Ok(first.front),
+        None => Err(Error::Usage(
+            "no key was given: give at least one to verify records".to_owned(),
+        )),
+    }
 }
 
 impl Segment {
@@ -204,28 +198,22 @@ impl Segment {
 
     /// The message at `offset`, if an entry names that offset and the walk certainly returns it.
     fn find(&self, offset: u64) -> Result<Option<Message>> {
-        let is_searchable =
-            self.front.checked() == Checked::Checksum || self.survey(|_| {})?.ascends;
-        if !self.front.in_bounds(offset) || !is_searchable {
-            return Ok(None);
-        }
-        let mut checker = Checker::new(self, Reader::sequential);
-        for number in 0..self.front.entries {
-            if number.is_multiple_of(POLL_EVERY) {
-                self.options.poll()?;
-            }
-            let entry = checker.entry_elsewhere(number)?;
+        let mut found = None;
+        let survey = self.survey(|entry| {
             if entry.offset == offset {
-                let prior = Prior {
-                    last: before(&entry.uuid),
-                    end: offset,
-                };
-                let is_sure = checker.is_independent(&entry)?;
-                let checked = checker.check(&entry, &prior)?;
-                return Ok(checked.ok().filter(|_| is_sure));
+                found = found.or(Some(*entry));
             }
-        }
-        Ok(None)
+        })?;
+        let is_searchable = self.front.checked() == Checked::Checksum || survey.ascends;
+        let Some(entry) = found.filter(|_| is_searchable) else {
+            return Ok(None);
+        };
+        let mut checker = Checker::new(self, Reader::sequential);
+        let found = checker.in_place(entry.number)?;
+        Ok(match found {
+            Some(message) if checker.is_independent(&message)? => Some(message),
+            _ => None,
+        })
     }
 }
 

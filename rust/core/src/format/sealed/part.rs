@@ -4,6 +4,7 @@
 //! message before an entry has a smaller UUID and, unless messages overlap, ends before it. If an entry's message
 //! is good at its own offset, the walk continues after it as if nothing else were known.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::check::Checker;
@@ -89,20 +90,17 @@ impl Segment {
         let mut checker = Checker::new(self, Reader::sparse);
         let bounds = UuidBounds::of(&options.filter);
         let first = checker.first_match(options, &range)?;
-        let least = range
-            .from
-            .max(first.saturating_sub(LIMITS.run_in_entries))
-            .max(1);
-        for next in (least..=first).rev().filter(|_| first > range.from) {
-            if let Some(message) = checker.in_place(next - 1)?
-                && checker.joins(&message, range.until)?
-            {
-                state = after(&message, front.data_start);
-                // The next part begins there.
-                state.ended =
-                    next == range.until || checker.matches_none(next, range.until, &bounds)?;
-                return Ok(state);
-            }
+        let least = first.saturating_sub(LIMITS.run_in_entries + 1);
+        let least = least.max(range.from.saturating_sub(1));
+        if first > range.from
+            && let Some(message) = checker.run_in(least..first, range.until)?
+        {
+            let next = message.number + 1;
+            state = after(&message, front.data_start);
+            // The next part begins there.
+            state.ended =
+                next == range.until || checker.matches_none(next, range.until, &bounds)?;
+            return Ok(state);
         }
         if range.from == 0 {
             state.ended = options.prune && checker.matches_none(0, range.until, &bounds)?;
@@ -150,10 +148,25 @@ impl Checker {
         Ok(checked.ok())
     }
 
+    /// The last message of these entries that is good at its own offset, and after which the walk certainly continues:
+    /// it joins the next one, among the entries before `until`, and depends on none before it.
+    pub(super) fn run_in(&mut self, entries: Range<u64>, until: u64) -> Result<Option<Message>> {
+        for number in entries.rev() {
+            let entry = self.reader.entry(number)?;
+            if let Ok(message) = self.check(&entry, &Prior::nothing(&self.front))?
+                && self.joins(&message, until)?
+                && self.is_independent(&message)?
+            {
+                return Ok(Some(message));
+            }
+        }
+        Ok(None)
+    }
+
     /// Whether a message that is good at its own offset ends where the next one begins, among the entries before
     /// `until`. If not, something is damaged, perhaps its entry: an empty message verifies wherever bytes are
     /// zero.
-    pub(super) fn joins(&mut self, message: &Message, until: u64) -> Result<bool> {
+    fn joins(&mut self, message: &Message, until: u64) -> Result<bool> {
         let next = message.number + 1;
         Ok(next >= until || self.entry_elsewhere(next)?.offset == message.end())
     }

@@ -148,7 +148,7 @@ impl IndexProof {
             };
         };
         match self.check(checker, &entry)? {
-            Ok(message) if checker.is_independent(&entry)? => Ok(Answer::Hit(message)),
+            Ok(message) if checker.is_independent(&message)? => Ok(Answer::Hit(message)),
             Ok(_) => Ok(Answer::Unsure),
             Err(fault) if self.is_index_proven(self.survey()?) => {
                 self.unproven(Some(self.damage(&entry, fault)))

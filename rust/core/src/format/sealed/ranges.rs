@@ -22,13 +22,16 @@ impl SealedScan {
         let failed = std::mem::take(&mut self.state.failed);
         if !gap.is_empty() {
             let first = failed.first();
-            let cause = first.map_or(Cause::Unreferenced, |note| note.cause);
-            let kind = whole_kind(cause, until == self.front().len);
-            let finding = match first {
-                _ if !self.is_first(gap.start) => None,
-                Some(note) => Some(self.explain(note.start, note.cause)?),
-                None => Some(unreferenced(gap.end - gap.start)),
+            let is_first = self.is_first(gap.start);
+            let (cause, finding) = match first {
+                Some(note) if is_first => (note.cause, Some(self.explain(note.start, note.cause)?)),
+                Some(note) => (note.cause, None),
+                None => (
+                    Cause::Unreferenced,
+                    is_first.then(|| unreferenced(gap.end - gap.start)),
+                ),
             };
+            let kind = whole_kind(cause, until == self.front().len);
             self.ranges.cover(until, kind, Some(cause), finding);
         }
         for note in failed {
@@ -121,12 +124,14 @@ impl SealedScan {
 
     /// What is wrong with the trailer. Hashes the index, once.
     fn trailer_finding(&mut self) -> Result<Option<Finding>> {
+        let Some(trailer) = self.front().trailer else {
+            return Ok(None);
+        };
         if self.index_hash.is_none() {
-            self.index_hash = self.segment.index_hash()?;
+            self.index_hash = self.segment.survey(|_| {})?.hash;
         }
         let Front { key, entries, .. } = self.front();
-        let trailer = self.front().trailer;
-        Ok(trailer.and_then(|trailer| trailer.finding(key, *entries, self.index_hash)))
+        Ok(trailer.finding(key, *entries, self.index_hash))
     }
 
     /// Whether the file looks as it would under another key.

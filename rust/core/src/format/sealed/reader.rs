@@ -8,7 +8,7 @@ use super::front::{Front, Segment};
 use super::layout::{
     CHECKSUM_BYTES, ENTRY_BYTES, Entry, Header, MAX_HEADER_BYTES, Message, Parsed, UUID_BYTES,
 };
-use crate::checksum::{Incremental, hash};
+use crate::checksum::Incremental;
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
@@ -29,12 +29,8 @@ pub(super) struct Reader {
     checksums: Window,
     /// The messages that the walk emits.
     data: Window,
-    /// Headers and short messages elsewhere.
+    /// Headers and messages elsewhere.
     probe: Window,
-    /// Messages outside of `data`.
-    pieces: Window,
-    /// A UUID and its message.
-    joined: Vec<u8>,
 }
 
 impl Reader {
@@ -58,12 +54,7 @@ impl Reader {
 
     /// Drops what was read, except for entries.
     pub(super) fn forget(&mut self) {
-        for window in [
-            &mut self.checksums,
-            &mut self.data,
-            &mut self.probe,
-            &mut self.pieces,
-        ] {
+        for window in [&mut self.checksums, &mut self.data, &mut self.probe] {
             window.forget();
         }
     }
@@ -79,8 +70,6 @@ impl Reader {
             checksums: Window::default(),
             data: Window::default(),
             probe: Window::default(),
-            pieces: Window::default(),
-            joined: Vec::new(),
         }
     }
 
@@ -207,35 +196,20 @@ impl Reader {
 
     /// HighwayHash-64 of a UUID and the message of `len` bytes at `at`.
     pub(super) fn hash(&mut self, uuid: &[u8; UUID_BYTES], at: u64, len: u64) -> Result<u64> {
-        let (source, key) = (&*self.source, &self.front.key);
-        let message = slice(&self.data, source, at, len);
-        if let Some(message) = message.filter(|_| len <= LIMITS.copied_bytes) {
-            self.joined.clear();
-            self.joined.extend_from_slice(uuid);
-            self.joined.extend_from_slice(message);
-            return Ok(hash(key, &self.joined));
-        }
-        let mut hasher = Incremental::new(key);
+        let mut hasher = Incremental::new(&self.front.key);
         hasher.update(uuid);
-        if let Some(message) = message.filter(|found| found.len() <= LIMITS.sealed_piece_bytes) {
-            hasher.update(message);
-            return Ok(hasher.finish());
-        }
-        if len <= LIMITS.sealed_probe_bytes as u64 {
-            hasher.update(self.probed(at, saturating_usize(len))?);
-            return Ok(hasher.finish());
-        }
         let (mut at, end) = (at, at.saturating_add(len));
         while at < end {
-            self.options.poll()?;
             let piece = saturating_usize(end - at).min(LIMITS.sealed_piece_bytes);
-            let found = slice(&self.data, &*self.source, at, piece as u64);
-            let bytes = match found {
+            let bytes = match self.in_window(at, piece as u64) {
                 Some(bytes) => bytes,
-                None => self.pieces.exact(&*self.source, at, piece, piece)?,
+                None => self.probed(at, piece)?,
             };
             hasher.update(bytes);
             at += piece as u64;
+            if at < end {
+                self.options.poll()?;
+            }
         }
         Ok(hasher.finish())
     }
@@ -315,17 +289,13 @@ impl Reader {
 
     /// The `len` bytes at `at`, if the window of emitted messages has them.
     pub(super) fn in_window(&self, at: u64, len: u64) -> Option<&[u8]> {
-        slice(&self.data, &*self.source, at, len)
+        self.bytes(at).get(..saturating_usize(len))
     }
 
     /// The error of bytes that are no longer there.
     pub(super) fn changed(&self, at: u64) -> Error {
         Error::changed(self.source.path(), &format!("the message at offset {at}"))
     }
-}
-
-fn slice<'a>(window: &'a Window, source: &'a dyn Source, at: u64, len: u64) -> Option<&'a [u8]> {
-    window.bytes(source, at).get(..usize::try_from(len).ok()?)
 }
 
 /// How many bytes a message's lengths and type can take if `left` bytes are left.

@@ -17,17 +17,17 @@ use crate::uuid6;
 impl Message {
     /// The type, from the message's bytes.
     pub(super) fn type_bytes<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
-        let rest = bytes.get(1..).unwrap_or_default();
-        rest.get(..self.header.type_len.into()).unwrap_or_default()
+        let place = 1..1 + usize::from(self.header.type_len);
+        bytes.get(place).or_bug_default("the type of a message")
     }
 
     /// The value, from the message's bytes. Empty if it was not read.
     fn value_bytes<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
-        let place = |offset| usize::try_from(offset).ok();
-        place(self.header.value_start())
-            .zip(place(self.header.total()))
-            .and_then(|(start, end)| bytes.get(start..end))
-            .unwrap_or_default()
+        let [start, end] = [self.header.value_start(), self.header.total()].map(saturating_usize);
+        match bytes.get(start..end) {
+            Some(value) => value,
+            None => &[],
+        }
     }
 }
 

@@ -95,7 +95,10 @@ fn put_index(
     first: Option<u64>,
     hasher: &mut Incremental,
 ) -> Result<()> {
-    let until = first.unwrap_or_else(|| salvage.source().len());
+    let until = match first {
+        Some(first) => first,
+        None => salvage.source().len(),
+    };
     let mut offset = (count + 1) * ENTRY_BYTES as u64;
     let entry = |kept: &Spilled, out: &mut Vec<u8>| {
         out.extend_from_slice(&kept.uuid);

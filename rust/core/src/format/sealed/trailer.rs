@@ -180,10 +180,10 @@ impl Trailer {
                 format!(
                     "an index and checksums whose hash is {index_hash:#018x}, as the trailer says"
                 ),
-                key.disclosed(computed).map_or_else(
-                    || "others, whose hash under the secret key is another".to_owned(),
-                    |computed| format!("others, whose hash is {computed:#018x}"),
-                ),
+                match key.disclosed(computed) {
+                    Some(computed) => format!("others, whose hash is {computed:#018x}"),
+                    None => "others, whose hash under the secret key is another".to_owned(),
+                },
             ));
         }
         (!self.key_check_is_right).then(|| {

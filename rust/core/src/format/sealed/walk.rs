@@ -154,6 +154,7 @@ impl SealedScan {
         // UUIDs ascend, so if the first and the last match, all between them do. Together they are at least as
         // long as each.
         let are_wanted = !self.is_silent
+            && self.types.are_all()
             && self.bounds.contains(&first.uuid)
             && self.bounds.contains(&last.uuid);
         let too_large = self.segment.options.values
@@ -174,13 +175,6 @@ impl SealedScan {
         let run = self.messages.iter().skip(given);
         self.ranges.cover_records(run.map(Message::end));
         self.follow(&last);
-        if !self.types.are_all() {
-            let (reader, types) = (&self.checker.reader, &self.types);
-            let run = self.messages.split_off(given);
-            let is_wanted =
-                |good: &Message| types.contain(good.type_bytes(reader.bytes(good.position)));
-            self.messages.extend(run.into_iter().filter(is_wanted));
-        }
         Ok(Some(Advance::On))
     }
 
