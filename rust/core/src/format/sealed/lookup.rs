@@ -240,17 +240,6 @@ impl SealedLookup {
         }
         Ok(())
     }
-
-    /// The state before entry `first`, with all that the walk would know there. Before the first entry if that
-    /// takes a walk.
-    fn run_in(&self, checker: &mut Checker, first: u64) -> Result<ScanState> {
-        let front = &self.segment().front;
-        let least = first.saturating_sub(LIMITS.run_in_entries);
-        Ok(match checker.run_in(least..first, front.entries)? {
-            Some(message) => ScanState::after(&message),
-            None => self.segment().beginning(),
-        })
-    }
 }
 
 impl Sealed for SealedLookup {}
@@ -286,7 +275,12 @@ impl Lookup for SealedLookup {
             if self.proof.is_index_proven(survey) || survey.ascends && !is_doubt_damage {
                 let mut checker = self.checker();
                 let first = self.lower_bound(&mut checker, &since)?;
-                state = self.run_in(&mut checker, first)?;
+                let least = first.saturating_sub(LIMITS.run_in_entries);
+                let entries = self.segment().front.entries;
+                // Without such a message, from the first entry on.
+                if let Some(message) = checker.run_in(least..first, entries)? {
+                    state = ScanState::after(&message);
+                }
                 index_hash = survey.hash;
             }
         }
