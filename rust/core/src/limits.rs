@@ -190,8 +190,6 @@ limits! {
 
     /// How much of a long message is read at once, in bytes.
     oplog_piece_bytes: usize = 64 << 10, fuzzing 32;
-    /// How many bytes of keys are read at once.
-    keys_ahead_bytes: u64 = 32 << 10, fuzzing 64;
     /// How many bytes of memory a table of keys may take.
     key_table_bytes: u64 = 16 << 20, fuzzing 16 << 20;
 }

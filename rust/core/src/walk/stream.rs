@@ -10,6 +10,8 @@
 //!
 //! What fails after sound units ends the step. The next step meets it again, after those were emitted.
 
+use std::ops::Range;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use serde::de::DeserializeOwned;
@@ -107,18 +109,18 @@ pub(crate) trait Framed: Unit {
         is_held: bool,
     ) -> std::result::Result<(), Stop<Self::Fault>>;
 
-    /// What is wrong with the content of a sound unit, which is returned nonetheless.
-    fn cause(_record: &Self::Record) -> Option<Cause> {
-        None
+    /// Whether the sound unit at the scan's offset matches the conditions that the format applies.
+    fn matches(_scan: &Stream<Self>, _header: Self::Header) -> bool {
+        true
     }
 
-    /// The text and numbers of that.
-    fn flaw(_record: &Self::Record) -> Option<Finding> {
+    /// What is wrong with the sound unit at the scan's offset, the last of the records, which is returned nonetheless.
+    fn flaw(_scan: &Stream<Self>, _header: Self::Header) -> Option<Finding> {
         None
     }
 
     /// Goes past a sound unit, the last of the records.
-    fn commit(scan: &mut Stream<Self>, is_held: bool) -> Result<()>;
+    fn commit(scan: &mut Stream<Self>, header: Self::Header, is_held: bool) -> Result<()>;
 }
 
 /// Why a unit was not judged to be sound. Boxed, since a larger result would pass through memory for each unit.
@@ -126,6 +128,8 @@ pub(crate) trait Framed: Unit {
 pub(crate) enum Stop<F> {
     /// It is damaged.
     Fault(Box<F>),
+    /// It is sound, and neither it nor what follows matches the conditions that the format applies.
+    Past,
     /// Its bytes could not be read.
     Error(Box<Error>),
 }
@@ -149,11 +153,18 @@ pub(crate) enum End {
     Limit(u64),
 }
 
-/// What a scan reads.
+/// What a scan reads: the only place where a scan's bytes come from. A format asks for ranges, and is fed them.
 pub(crate) struct Input {
-    pub(crate) source: Arc<dyn Source>,
+    source: Arc<dyn Source>,
     pub(crate) options: Options,
-    pub(crate) window: Window,
+    /// Where the scan is. It holds the step's records.
+    window: Window,
+    /// What is read ahead of that, by searches and to judge a unit that the window does not hold.
+    ahead: Window,
+    /// Pieces of units that are read once.
+    pieces: Window,
+    /// What follows candidates of searches.
+    looks: Window,
     /// How far the units have to reach, in a file of a log.
     pub(crate) bound: Option<Bound>,
     data_end: DataEnd,
@@ -166,6 +177,9 @@ impl Input {
             source,
             options,
             window: Window::default(),
+            ahead: Window::default(),
+            pieces: Window::default(),
+            looks: Window::default(),
             data_end: DataEnd::default(),
         }
     }
@@ -175,6 +189,11 @@ impl Input {
         self.source.len()
     }
 
+    /// The path or name of the file, for errors.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.source.path()
+    }
+
     /// The bytes of the window from `at` on.
     pub(crate) fn bytes(&self, at: u64) -> &[u8] {
         self.window.bytes(&*self.source, at)
@@ -182,14 +201,91 @@ impl Input {
 
     /// At least `min` bytes from `at` on. The caller makes sure that the file has them.
     pub(crate) fn load(&mut self, at: u64, min: usize) -> Result<&[u8]> {
-        let want = self.options.window_bytes;
+        self.load_up_to(at, min, self.options.window_bytes)
+    }
+
+    /// The same, reading up to `want` bytes if it must read.
+    fn load_up_to(&mut self, at: u64, min: usize, want: usize) -> Result<&[u8]> {
         self.window.load(&*self.source, at, min, want)?;
         Ok(self.bytes(at))
+    }
+
+    /// Reads the window ahead up to this offset only, as long as nothing past it is asked for.
+    pub(crate) const fn read_ahead_until(&mut self, offset: u64) {
+        self.window.read_ahead_until(offset);
+    }
+
+    /// At least `min` bytes from `at` on, and the window stays where it is. Reads up to `want` bytes if it must read. The caller makes
+    /// sure that the file has them.
+    pub(crate) fn ahead(&mut self, at: u64, min: usize, want: usize) -> Result<&[u8]> {
+        if self.bytes(at).len() >= min {
+            return Ok(self.bytes(at));
+        }
+        if self.ahead.bytes(&*self.source, at).len() < min {
+            self.options.poll()?;
+            self.ahead.load(&*self.source, at, min, want)?;
+        }
+        Ok(self.ahead.bytes(&*self.source, at))
+    }
+
+    /// The `len` bytes from `at` on, if the window has them or they were read ahead.
+    pub(crate) fn seen(&self, at: u64, len: usize) -> Option<&[u8]> {
+        let held = self.bytes(at).get(..len);
+        held.or_else(|| self.ahead.bytes(&*self.source, at).get(..len))
+    }
+
+    /// Passes the bytes of a range to `take`, a piece after the other: a length that the file states costs no memory.
+    pub(crate) fn pieces(&mut self, range: Range<u64>, mut take: impl FnMut(&[u8])) -> Result<()> {
+        let mut at = range.start;
+        while at < range.end {
+            if at > range.start {
+                self.options.poll()?;
+            }
+            let piece = saturating_usize(range.end - at).min(LIMITS.search_piece_bytes);
+            match self.seen(at, piece) {
+                Some(bytes) => take(bytes),
+                None => take(self.pieces.exact(&*self.source, at, piece, piece)?),
+            }
+            at += piece as u64;
+        }
+        Ok(())
+    }
+
+    /// The bytes from `at` on, after a candidate of a search: `min` of them, or the rest of the file. Neighbouring candidates share what
+    /// is read.
+    pub(crate) fn look(&mut self, at: u64, min: usize) -> Result<&[u8]> {
+        let left = self.len() - at;
+        if self.looks.bytes(&*self.source, at).len() < saturating_usize(left).min(min) {
+            let skip = at % LIMITS.look_piece_bytes;
+            let want = saturating_usize((skip + LIMITS.look_piece_bytes).min(skip + left));
+            self.looks.load(&*self.source, at - skip, want, want)?;
+        }
+        Ok(self.looks.bytes(&*self.source, at))
+    }
+
+    /// The `N` bytes at `at`, which are read by themselves unless they were seen.
+    pub(crate) fn array<const N: usize>(&self, at: u64) -> Result<[u8; N]> {
+        if let Some(bytes) = self.seen(at, N).and_then(<[u8]>::first_chunk) {
+            return Ok(*bytes);
+        }
+        let mut bytes = [0; N];
+        self.read(at, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Fills a buffer with the bytes from `at` on.
+    pub(crate) fn read(&self, at: u64, bytes: &mut [u8]) -> Result<()> {
+        self.source.read_exact_at(at, bytes)
     }
 
     /// The offset after the last nonzero byte of the file.
     pub(crate) fn data_end(&self) -> Result<u64> {
         self.data_end.of(&*self.source, &self.options)
+    }
+
+    /// The file, for rows that read fields on first use: by then the scan may have gone on.
+    pub(crate) fn on_demand(&self) -> Arc<dyn Source> {
+        self.source.clone()
     }
 
     /// Whether what is wrong at an offset is damage.
@@ -226,6 +322,62 @@ impl DataEnd {
         }
         let end = data_end(source, || options.poll())?;
         Ok(*self.0.get_or_init(|| end))
+    }
+}
+
+/// A search for what may be the header of a unit, byte by byte or where units may begin.
+pub(crate) struct Search {
+    /// Where it goes on.
+    pub(crate) at: u64,
+    /// No header begins from here on.
+    end: u64,
+    polled: u64,
+    want: usize,
+}
+
+impl Search {
+    /// Searches from one offset to another.
+    pub(crate) const fn new(at: u64, end: u64) -> Self {
+        Self {
+            at,
+            end,
+            polled: at,
+            want: LIMITS.first_search_piece_bytes,
+        }
+    }
+
+    /// The next place where `find` finds something, and what it found; the search goes on `step` bytes later. `find` gets bytes of which
+    /// the first few are places, how many, and how many bytes the file has from the first on. After each place there is the longest
+    /// `header`, or the rest of the file.
+    pub(crate) fn next<T>(
+        &mut self,
+        input: &mut Input,
+        header: usize,
+        step: usize,
+        find: impl Fn(&[u8], usize, u64) -> Option<(usize, T)>,
+    ) -> Result<Option<(u64, T)>> {
+        while self.at < self.end {
+            if self.at >= self.polled {
+                input.options.poll()?;
+                self.polled = self.at + LIMITS.search_piece_bytes as u64;
+            }
+            let left = input.len() - self.at;
+            let bytes = input.ahead(self.at, saturating_usize(left).min(header), self.want)?;
+            // A header may continue in the next bytes, so the last bytes are searched again together with those.
+            let whole = match bytes.len() as u64 == left {
+                true => bytes.len(),
+                false => bytes.len() - header + 1,
+            };
+            let places = whole.min(LIMITS.search_piece_bytes);
+            if let Some((place, found)) = find(bytes, places, left) {
+                let at = self.at + place as u64;
+                self.at = at + step as u64;
+                return Ok(Some((at, found)));
+            }
+            self.at += places.next_multiple_of(step) as u64;
+            self.want = LIMITS.search_piece_bytes.min(self.want * 2);
+        }
+        Ok(None)
     }
 }
 
@@ -347,7 +499,10 @@ impl<U: Unit> Stream<U> {
             self.budget = before;
             return Ok(Advance::Wait);
         }
-        let finding = cut.filter(|_| is_last).unwrap_or(finding);
+        let finding = match cut {
+            Some(cut) if is_last => cut,
+            _ => finding,
+        };
         if raises {
             return Err(self.damage_error(finding));
         }
@@ -397,7 +552,7 @@ impl<U: Unit> Stream<U> {
     pub(crate) fn damage_error(&self, finding: Finding) -> Error {
         Error::Damage(Box::new(Damage {
             wrong_key: U::suspects_key(&self.state),
-            ..Damage::new(self.input.source.path(), self.at(), finding)
+            ..Damage::new(self.input.path(), self.at(), finding)
         }))
     }
 
@@ -405,13 +560,13 @@ impl<U: Unit> Stream<U> {
     pub(crate) fn too_large(&self, needed: u64) -> Error {
         let what = format!("the {} at offset {}", U::NAME, self.at());
         let most = self.input.options.record_bytes;
-        Error::record_too_large(self.input.source.path(), what, needed, most)
+        Error::record_too_large(self.input.path(), what, needed, most)
     }
 
     /// The error for a file whose bytes changed while it was read.
     pub(crate) fn changed(&self) -> Error {
         let what = format!("the {} at offset {}", U::NAME, self.at());
-        Error::changed(self.input.source.path(), &what)
+        Error::changed(self.input.path(), &what)
     }
 }
 
@@ -434,17 +589,14 @@ impl<U: Framed> Stream<U> {
                 return Ok(Advance::On);
             }
             let held = self.input.bytes(at);
+            let is_whole = |header| U::total(header) <= held.len() as u64;
             let header = match U::header(held, len - at) {
-                Ok(Some(header)) => header,
+                Ok(Some(header)) if is_first || is_whole(header) => header,
                 _ if !is_first => return Ok(Advance::On),
                 Err(fault) => return self.damage(&fault),
-                Ok(None) => return Err(self.changed()),
+                Ok(Some(_) | None) => return Err(self.changed()),
             };
-            let total = U::total(header);
-            let is_held = total <= held.len() as u64;
-            if !is_held && !is_first {
-                return Ok(Advance::On);
-            }
+            let (total, is_held) = (U::total(header), is_whole(header));
             // At least a window, so that the buffer keeps its size.
             let whole = saturating_usize(total);
             if !is_held && U::is_loaded(&self.input.options, header) {
@@ -454,44 +606,42 @@ impl<U: Framed> Stream<U> {
             match U::judge(self, header, is_held) {
                 Ok(()) => {}
                 Err(Stop::Error(error)) => return Err(*error),
-                Err(Stop::Fault(_)) if !is_first => return Ok(Advance::On),
+                Err(_) if !is_first => return Ok(Advance::On),
                 Err(Stop::Fault(fault)) => return self.damage(&fault),
+                Err(Stop::Past) => return Ok(Advance::End),
             }
             let options = &self.input.options;
-            let cause = self.records.last().and_then(U::cause);
-            let is_flawed = options.strict && cause.is_some();
-            let size = U::size(header);
+            let (flaw, size) = (U::flaw(self, header), U::size(header));
             let is_too_large = size > options.record_bytes || usize::try_from(size).is_err();
-            if is_flawed || options.values && is_too_large {
-                return self.refuse(header, is_first);
+            let needs_value = options.values && U::matches(self, header);
+            if flaw.is_some() && options.strict || needs_value && is_too_large {
+                return self.refuse(size, flaw, is_first);
             }
-            if options.values && !is_held {
+            if needs_value && !is_held {
                 // Judged again, so that exactly the bytes that were judged are emitted.
                 self.records.pop();
-                let window = &mut self.input.window;
-                window.load(&*self.input.source, at, whole, whole)?;
+                self.input.load_up_to(at, whole, whole)?;
                 continue;
             }
-            if let Err(error) = U::commit(self, is_held) {
+            if let Err(error) = U::commit(self, header, is_held) {
                 self.records.pop();
                 return Err(error);
             }
-            self.cover(at + total, Kind::Record, cause);
+            self.cover(at + total, Kind::Record, flaw.map(|flaw| flaw.cause()));
         }
     }
 
     /// Does not return the last record, which is sound.
     #[cold]
-    fn refuse(&mut self, header: U::Header, is_first: bool) -> Result<Advance> {
-        let record = self.records.pop();
+    fn refuse(&mut self, size: u64, flaw: Option<Finding>, is_first: bool) -> Result<Advance> {
+        self.records.pop();
         if !is_first {
             return Ok(Advance::On);
         }
-        let flaw = record.as_ref().and_then(U::flaw);
-        if let Some(flaw) = flaw.filter(|_| self.input.options.strict) {
-            return Err(self.damage_error(flaw));
-        }
-        Err(self.too_large(U::size(header)))
+        Err(match flaw.filter(|_| self.input.options.strict) {
+            Some(flaw) => self.damage_error(flaw),
+            None => self.too_large(size),
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::judge::{Fault, Structure, key_of, structure, version};
+use super::judge::{Fault, key_of, record, structure, version};
 use super::layout::{CHECKSUM_BYTES, MAX_HEADER_BYTES, UUID_BYTES};
 use crate::engine::candidate::{
     Candidate, Candidates, MAX_LENGTHS_TRIED_BYTES, MAX_TRIED_BYTES, Trial, read_piece,
@@ -63,11 +63,11 @@ impl Active {
     fn record(&self, bytes: &[u8], piece: Range<u64>) -> Candidate {
         let plausible = |uuid: &[u8; UUID_BYTES]| version(*uuid).is_ok();
         let stated = match structure(bytes, bytes.len() as u64) {
-            Structure::Record(header) => Some(header.total()),
-            Structure::Bad(Fault::TooLong { needed, .. }) => {
+            Ok(header) => header.map(|header| header.total()),
+            Err(Fault::TooLong { needed, .. }) => {
                 bytes.first_chunk().is_some_and(plausible).then_some(needed)
             }
-            Structure::Bad(_) | Structure::NeedMore => None,
+            Err(_) => None,
         };
         let stated = stated.and_then(|total| usize::try_from(total).ok());
         // If a record's lengths do not fit, only the lengths can be wrong.
@@ -75,7 +75,7 @@ impl Active {
         let whole = stated.filter(|total| *total as u64 <= MAX_TRIED_BYTES.min(bytes.len() as u64));
         let (keys, at) = (self.options.keys.clone(), piece.start);
         let check = move |bytes: &[u8]| {
-            let record = structure(bytes, bytes.len() as u64).record();
+            let record = record(bytes, bytes.len() as u64);
             let Some(header) = record.filter(|header| version(header.uuid).is_ok()) else {
                 return Trial::NOTHING;
             };
@@ -87,7 +87,10 @@ impl Active {
             }
         };
         Candidate {
-            tried: whole.unwrap_or(lengths).max(lengths),
+            tried: match whole {
+                Some(total) => total.max(lengths),
+                None => lengths,
+            },
             stated,
             ..Candidate::new("record", piece, check)
         }

@@ -1,14 +1,13 @@
-//! Records that follow each other in one window: parsed and hashed together, and nearly always committed together; and
-//! the verified ones of a step, as rows.
+//! Records that follow each other in one window, parsed and hashed together: a fast path, which only finds that all of them are sound.
+//! And the verified ones of a step, as rows.
 
 use std::ops::Range;
 
-use super::judge::{Structure, Sums, is_zero, structure, verdict};
+use super::judge::{Sums, record, verdict};
 use super::layout::{CHECKSUM_BYTES, Header, MIN_HEADER_BYTES, UUID_BYTES, type_of};
 use crate::bug::OrBug;
 use crate::checksum::{Key, hash_many};
 use crate::cursor::Cursor;
-use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::prefetch::prefetch_all;
 use crate::private::Sealed;
@@ -38,23 +37,19 @@ pub(super) struct Input<'a> {
     pub(super) last: Option<[u8; UUID_BYTES]>,
 }
 
-/// Adjacent records that were parsed but not verified yet, and after that the ones that are emitted.
+/// Adjacent records whose lengths fit and whose UUIDs ascend.
 #[derive(Debug)]
 pub(super) struct Group {
-    /// The parsed records. Emitted ones move to the front, over the ones that were looked at.
     extents: Box<[Extent; LIMITS.group_records]>,
     /// The checksums as stored.
     stored: Box<[u64; LIMITS.group_records]>,
     hashes: Vec<u64>,
     /// How many records were parsed.
     len: usize,
-    /// How many of the first records are emitted.
-    emitted: usize,
     /// The offset after the last record.
     end: usize,
     /// The last UUID.
     last: [u8; UUID_BYTES],
-    ascends: bool,
     /// Whether most records of the group before this one were short.
     short: bool,
     /// How long the type of the next record is expected to be.
@@ -68,10 +63,8 @@ impl Default for Group {
             stored: Box::new([0; LIMITS.group_records]),
             hashes: Vec::new(),
             len: 0,
-            emitted: 0,
             end: 0,
             last: [0; UUID_BYTES],
-            ascends: true,
             short: false,
             type_len: 0,
         }
@@ -79,13 +72,12 @@ impl Default for Group {
 }
 
 impl Group {
-    /// Parses the records that lie whole in these bytes, up to the batch limit. Emits none.
+    /// Parses the records that lie whole in these bytes and ascend, up to the batch limit.
     pub(super) fn parse(&mut self, input: &Input<'_>) {
         self.short = self.end <= self.len * SHORT_BYTES;
-        (self.len, self.emitted, self.end) = (0, 0, 0);
+        (self.len, self.end) = (0, 0);
         // Zeros are less than any UUID of version 6.
         self.last = input.last.unwrap_or([0; UUID_BYTES]);
-        self.ascends = true;
         self.parse_more(input, 1, usize::MAX);
         let limit = saturating_usize(input.limit);
         if self.len == 1 {
@@ -98,7 +90,7 @@ impl Group {
 
     /// Parses until there are `len` records, or `limit` bytes of them.
     fn parse_more(&mut self, input: &Input<'_>, len: usize, limit: usize) {
-        let bytes = input.bytes.get(..limit).unwrap_or(input.bytes);
+        let (bytes, _) = input.bytes.split_at(limit.min(input.bytes.len()));
         let extents = self
             .extents
             .get_mut(self.len..len)
@@ -110,7 +102,7 @@ impl Group {
         let short = self.short;
         // Locals let the loop keep these in registers.
         let (mut offset, mut last, mut count) = (self.end, &self.last, self.len);
-        let (mut ascends, mut type_len) = (self.ascends, self.type_len);
+        let mut type_len = self.type_len;
         let mut last_half = uuid6::first_half(last);
         for (extent, stored) in extents.iter_mut().zip(stored) {
             let Some(rest) = bytes.get(offset..) else {
@@ -128,11 +120,9 @@ impl Group {
                 break;
             };
             let half = uuid6::first_half(uuid);
-            if !(half > last_half && uuid6::is_v6(uuid)) {
-                if is_zero(uuid) {
-                    break;
-                }
-                ascends &= uuid > last && uuid6::is_v6(uuid);
+            // The first half nearly always tells.
+            if !(half > last_half || uuid > last) || !uuid6::is_v6(uuid) {
+                break;
             }
             *extent = (offset, hashed);
             *stored = u64::from_be_bytes(*checksum);
@@ -141,14 +131,7 @@ impl Group {
             count += 1;
         }
         self.last = *last;
-        (self.end, self.len) = (offset, count);
-        (self.ascends, self.type_len) = (ascends, type_len);
-    }
-
-    /// Drops all but the first record.
-    pub(super) fn keep_first(&mut self) {
-        self.len = self.len.min(1);
-        self.end = self.extents().first().map_or(0, end_of);
+        (self.end, self.len, self.type_len) = (offset, count, type_len);
     }
 
     /// All records, as positions in the bytes that they were parsed from.
@@ -158,37 +141,12 @@ impl Group {
             .or_bug_default("no more records than there is room for")
     }
 
-    /// The bytes that are hashed of the first record, and its stored checksum.
-    pub(super) fn first<'a>(&self, bytes: &'a [u8]) -> Option<(&'a [u8], u64)> {
-        let (_, hashed) = self.extents().first()?;
-        Some((bytes.get(..*hashed)?, *self.stored.first()?))
-    }
-
-    /// Hashes all records. `bytes` are the bytes that they were parsed from.
-    pub(super) fn hash(&mut self, key: &Key, bytes: &[u8]) {
+    /// Whether the checksums of all records match. `bytes` are the bytes that they were parsed from.
+    pub(super) fn is_sound(&mut self, key: &Key, bytes: &[u8]) -> bool {
         let extents = self.extents.get(..self.len);
         let extents = extents.or_bug_default("no more records than there is room for");
         hash_many(key, bytes, extents, &mut self.hashes);
-    }
-
-    /// Whether all records are good. If not, `judge` says which and why.
-    pub(super) fn is_sound(&self) -> bool {
-        self.ascends && self.stored.get(..self.len) == Some(&self.hashes)
-    }
-
-    /// A record, and its checksums under the key that it was hashed with.
-    fn get(&self, index: usize, key: Key) -> Option<(Extent, Sums)> {
-        let sums = Sums {
-            stored: *self.stored.get(index)?,
-            computed: *self.hashes.get(index)?,
-            key,
-        };
-        Some((*self.extents().get(index)?, sums))
-    }
-
-    /// A record, and its checksums under the key that it was hashed with.
-    pub(super) fn sums(&self, index: usize, key: Key) -> Result<(Extent, Sums)> {
-        self.get(index, key).or_bug("a hash for each record")
+        self.stored.get(..self.len) == Some(&self.hashes)
     }
 
     /// Whether `judge` finds each record in these bytes good.
@@ -199,14 +157,17 @@ impl Group {
         mut last: Option<[u8; UUID_BYTES]>,
         key: &Key,
     ) -> bool {
-        (0..self.len).all(|index| {
-            let Some(((offset, hashed), sums)) = self.get(index, *key) else {
+        let records = self.extents().iter().zip(&*self.stored).zip(&self.hashes);
+        let mut records = records.map(|((extent, stored), computed)| (*extent, *stored, *computed));
+        records.all(|((offset, hashed), stored, computed)| {
+            let rest = bytes.get(offset..);
+            let Some(header) = rest.and_then(|rest| record(rest, left - offset as u64)) else {
                 return false;
             };
-            let rest = bytes.get(offset..);
-            let structure = rest.map(|rest| structure(rest, left - offset as u64));
-            let Some(header) = structure.and_then(Structure::record) else {
-                return false;
+            let sums = Sums {
+                stored,
+                computed,
+                key: *key,
             };
             let good = verdict(&header, &sums, last);
             last = Some(header.uuid);
@@ -218,43 +179,6 @@ impl Group {
     pub(super) const fn end(&self) -> usize {
         self.end
     }
-
-    /// Emits all records.
-    pub(super) const fn emit_all(&mut self) {
-        self.emitted = self.len;
-    }
-
-    /// Emits the records that match.
-    pub(super) fn emit_matching(&mut self, matches: impl Fn(&Extent) -> bool) {
-        self.emitted = 0;
-        for index in 0..self.len {
-            let extent = self.extents.get(index).copied();
-            if let Some(extent) = extent.filter(&matches) {
-                self.emit(extent);
-            }
-        }
-    }
-
-    /// Emits one record after those already emitted: a record from [`get`](Self::get), or one from outside the
-    /// group if the group is empty.
-    pub(super) fn emit(&mut self, extent: Extent) {
-        if let Some(place) = self.extents.get_mut(self.emitted) {
-            *place = extent;
-            self.emitted += 1;
-        }
-    }
-
-    /// Emits none.
-    pub(super) const fn emit_none(&mut self) {
-        self.emitted = 0;
-    }
-
-    /// The emitted records.
-    pub(super) fn emitted(&self) -> &[Extent] {
-        self.extents
-            .get(..self.emitted)
-            .or_bug_default("no more records than there is room for")
-    }
 }
 
 /// The offset after a record.
@@ -265,7 +189,7 @@ pub(super) const fn end_of((offset, hashed): &Extent) -> usize {
 /// Like [`Header::peek`], for bytes that may end within the longest header.
 #[cold]
 fn at_edge(bytes: &[u8], left: u64) -> Option<(&[u8; UUID_BYTES], usize)> {
-    let header = structure(bytes, left).record()?;
+    let header = record(bytes, left)?;
     Some((bytes.first_chunk()?, saturating_usize(header.hashed())))
 }
 
@@ -318,7 +242,10 @@ impl ActiveRows<'_> {
             let whole = self.bytes.get(offset..)?.get(..hashed)?;
             whole.get(MIN_HEADER_BYTES + usize::from(*whole.get(UUID_BYTES)?)..)
         };
-        value().unwrap_or_default()
+        match value() {
+            Some(value) => value,
+            None => &[],
+        }
     }
 }
 
@@ -412,15 +339,13 @@ mod tests {
 
     const KEY: Key = Key::DEFAULT;
 
-    /// The slow reference: each record is judged by itself. Returns extents, stored checksums, whether all ascend,
-    /// and whether all are good.
-    fn parse_slowly(input: &Input<'_>) -> (Vec<Extent>, Vec<u64>, bool, bool) {
-        let (mut extents, mut stored, mut ascends) = (Vec::new(), Vec::new(), true);
-        let mut good = true;
+    /// The slow reference: each record is judged by itself. Returns extents, stored checksums, and whether all are good.
+    fn parse_slowly(input: &Input<'_>) -> (Vec<Extent>, Vec<u64>, bool) {
+        let (mut extents, mut stored, mut good) = (Vec::new(), Vec::new(), true);
         let (mut at, mut last) = (0, input.last);
         while extents.len() < LIMITS.group_records {
             let rest = &input.bytes[at..];
-            let Some(header) = structure(rest, input.left - at as u64).record() else {
+            let Some(header) = record(rest, input.left - at as u64) else {
                 break;
             };
             let end = at as u64 + header.total();
@@ -428,7 +353,8 @@ mod tests {
                 extents.len() >= LIMITS.least_group_records && end > LIMITS.group_bytes as u64;
             let distrusted = !extents.is_empty() && end > input.limit;
             let whole = end <= input.bytes.len() as u64;
-            if is_zero(rest) || !whole || full || distrusted {
+            let ascends = sequence(header.uuid, last).is_ok();
+            if !ascends || !whole || full || distrusted {
                 break;
             }
             let (body, checksum) = header.split(rest).unwrap();
@@ -437,25 +363,22 @@ mod tests {
                 computed: hash(&KEY, body),
                 key: KEY,
             };
-            ascends &= sequence(header.uuid, last).is_ok();
             good &= verdict(&header, &sums, last).is_ok();
             last = Some(header.uuid);
             extents.push((at, body.len()));
             stored.push(checksum);
             at += body.len() + CHECKSUM_BYTES;
         }
-        (extents, stored, ascends, good)
+        (extents, stored, good)
     }
 
     fn assert_alike(group: &mut Group, input: &Input<'_>) {
         group.parse(input);
-        let (extents, stored, ascends, good) = parse_slowly(input);
+        let (extents, stored, good) = parse_slowly(input);
         assert_eq!(group.extents(), extents);
         assert_eq!(&group.stored[..extents.len()], stored);
-        assert_eq!(group.ascends, ascends);
         assert_eq!(group.end(), extents.last().map_or(0, end_of));
-        group.hash(&KEY, input.bytes);
-        assert_eq!(group.is_sound(), good);
+        assert_eq!(group.is_sound(&KEY, input.bytes), good);
         let (left, last) = (input.left, input.last);
         assert_eq!(group.is_judged_good(input.bytes, left, last, &KEY), good);
     }

@@ -9,7 +9,6 @@
 use super::layout::{Header, MAX_HEADER_BYTES, UUID_BYTES};
 use crate::checksum::{Key, hash};
 use crate::error::Finding;
-use crate::ledger::Cause;
 use crate::saturating::saturating_usize;
 use crate::source::Bound;
 use crate::text::is_readable;
@@ -41,12 +40,6 @@ pub(crate) enum Fault {
     },
 }
 
-impl Fault {
-    pub(super) fn cause(self) -> Cause {
-        Finding::from(self).cause()
-    }
-}
-
 impl From<Fault> for Finding {
     fn from(fault: Fault) -> Self {
         match fault {
@@ -57,27 +50,6 @@ impl From<Fault> for Finding {
             Fault::Checksum { stored, computed } => Self::Checksum { stored, computed },
             Fault::BadUuid { uuid } => Self::BadUuid { uuid },
             Fault::OutOfOrder { last, uuid } => Self::OutOfOrder { last, uuid },
-        }
-    }
-}
-
-/// The bytes where a record should begin, judged by their lengths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Structure {
-    /// A record that lies within the file. Its header says what to hash.
-    Record(Header),
-    /// No record lies within the file here.
-    Bad(Fault),
-    /// The header extends past the available bytes, but not past the end of the file.
-    NeedMore,
-}
-
-impl Structure {
-    /// The header of a record that lies within the file.
-    pub(super) const fn record(self) -> Option<Header> {
-        match self {
-            Self::Record(header) => Some(header),
-            Self::Bad(_) | Self::NeedMore => None,
         }
     }
 }
@@ -114,20 +86,26 @@ pub(super) const fn unused(
     }
 }
 
-/// The second and third check: the record that begins `bytes` lies within the file. `left` is the file's length
-/// from there on, `bytes` included.
-pub(super) fn structure(bytes: &[u8], left: u64) -> Structure {
+/// The second and third check: the header of the record that begins `bytes`, and lies within the file. It says what to hash. `left` is
+/// the file's length from there on, `bytes` included. `None` if the header is not whole in `bytes`, but in the file.
+pub(super) fn structure(bytes: &[u8], left: u64) -> Result<Option<Header>, Fault> {
     let available = left;
     match Header::parse(bytes) {
-        Ok(header) if header.total() <= left => Structure::Record(header),
-        Ok(header) => Structure::Bad(Fault::TooLong {
+        Ok(header) if header.total() <= left => Ok(Some(header)),
+        Ok(header) => Err(Fault::TooLong {
             needed: header.total(),
             available,
         }),
-        Err(needed) if bytes.len() as u64 >= left => {
-            Structure::Bad(Fault::Truncated { needed, available })
-        }
-        Err(_) => Structure::NeedMore,
+        Err(needed) if bytes.len() as u64 >= left => Err(Fault::Truncated { needed, available }),
+        Err(_) => Ok(None),
+    }
+}
+
+/// The header of the record that begins `bytes`, if it is whole there and the record lies within the file.
+pub(super) fn record(bytes: &[u8], left: u64) -> Option<Header> {
+    match structure(bytes, left) {
+        Ok(Some(header)) => Some(header),
+        Ok(None) | Err(_) => None,
     }
 }
 
@@ -210,7 +188,7 @@ pub(super) fn begins_later(bytes: &[u8], len: u64, uuid: &[u8; UUID_BYTES]) -> b
     let mut alike = alike.filter(|(window, _)| **window == [first, second, third]);
     alike.any(|(_, place)| {
         let rest = bytes.get(saturating_usize(place)..);
-        let header = rest.and_then(|rest| structure(rest, len - place).record());
+        let header = rest.and_then(|rest| record(rest, len - place));
         header.is_some_and(|header| sequence(header.uuid, Some(*uuid)).is_ok())
     })
 }

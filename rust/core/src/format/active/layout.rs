@@ -18,12 +18,10 @@ pub const MAX_VALUE_BYTES: u64 = u32::MAX as u64;
 pub(super) const MIN_HEADER_BYTES: usize = UUID_BYTES + 1 + 4;
 /// The maximum length of a header.
 pub(super) const MAX_HEADER_BYTES: usize = MIN_HEADER_BYTES + MAX_TYPE_BYTES;
-/// A record with an empty type and value.
-pub(super) const MIN_RECORD_BYTES: u64 = (MIN_HEADER_BYTES + CHECKSUM_BYTES) as u64;
 
 /// A record's UUID and lengths, read before its checksum is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
+pub(crate) struct Header {
     pub(super) uuid: [u8; UUID_BYTES],
     pub(super) type_len: u8,
     value_len: u32,

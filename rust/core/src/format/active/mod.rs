@@ -22,10 +22,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `resync` finds where damage ends. Only this format has `group`, records that are parsed, hashed and committed
+//! `resync` finds where damage ends. Only this format has `group`, a fast path of the scan: records that are parsed, hashed and taken
 //! together. `Sequence` and `Unhashed` of `writer` are shared with the writers of sealed segments.
 
-use judge::{Structure, is_zero, key_of, sequence, structure, version};
+use judge::{is_zero, key_of, record, sequence, version};
 use layout::{MAX_HEADER_BYTES, UUID_BYTES};
 
 use crate::engine::{Format, Likelihood, WalkingLookup};
@@ -125,7 +125,7 @@ fn detect(source: &dyn Source, options: &Options) -> Result<Likelihood> {
     let mut window = Window::default();
     let front = saturating_usize(len).min(MAX_HEADER_BYTES);
     window.load(source, 0, front, MAX_HEADER_BYTES)?;
-    let Structure::Record(header) = structure(window.bytes(source, 0), len) else {
+    let Some(header) = record(window.bytes(source, 0), len) else {
         return Ok(Likelihood::No);
     };
     if version(header.uuid).is_err() {

@@ -1,16 +1,16 @@
 //! Resynchronising (rule 10): finds where damage ends, with bounded work (rule 34).
 
-use super::judge::{Structure, Sums, checksum, key_of, order, sequence, structure, version};
-use super::layout::{CHECKSUM_BYTES, Header, MAX_HEADER_BYTES, MIN_RECORD_BYTES, UUID_BYTES};
+use super::judge::{Sums, checksum, order, record, sequence, version};
+use super::layout::{Header, MAX_HEADER_BYTES};
+use super::walk::ActiveScan;
 use crate::bug::OrBug;
-use crate::checksum::{Incremental, Key};
+use crate::checksum::{Incremental, hash};
 use crate::error::Result;
-use crate::ledger::tail_end;
+use crate::ledger::Fate;
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
-use crate::source::{Source, Window};
-use crate::walk::stream::Input;
-use crate::walk::{Budget, follows_plausibly};
+use crate::walk::follows_plausibly;
+use crate::walk::stream::{End, Input, Search};
 
 /// The budget charges each hash and each look after a candidate at least this many bytes: their cost apart from
 /// the bytes themselves. Random bytes then cost less than two for each byte of the file.
@@ -18,27 +18,6 @@ const HASH_BYTES: u64 = 64;
 const LOOK_BYTES: u64 = 128;
 
 const _: () = assert!(LIMITS.look_piece_bytes >= MAX_HEADER_BYTES as u64);
-
-/// Where damage ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
-    /// A good record begins here.
-    Followed(u64),
-    /// The damaged record's own lengths end it here, and only unused space follows.
-    Lengths(u64),
-    /// No good record follows. The last nonzero byte is before this offset.
-    Nothing(u64),
-    /// The search budget ended at this candidate.
-    Limit(u64),
-}
-
-/// The result of resynchronising.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Resynced {
-    pub(super) end: End,
-    /// Whether the search met a verified record. Unless that record is the end, its UUID does not ascend.
-    pub(super) proven: bool,
-}
 
 /// The result for one candidate.
 enum Candidate {
@@ -48,135 +27,85 @@ enum Candidate {
     Limit,
 }
 
-/// Windows that only searches read through.
-#[derive(Default)]
-pub(super) struct Search {
-    probe: Window,
-    pieces: Window,
-    looks: Window,
-}
-
-/// A search of a file, with the state that it needs from the walk.
-pub(super) struct Resync<'a> {
-    /// Its window holds short damage whole.
-    pub(super) input: &'a Input,
-    pub(super) search: &'a mut Search,
-    /// The budget that all searches of the walk share.
-    pub(super) budget: &'a mut Budget,
-    /// The keys that a record may be under: the file's key, or all of them while it is unknown.
-    pub(super) keys: &'a [Key],
-    /// The last good UUID.
-    pub(super) last: Option<[u8; UUID_BYTES]>,
-}
-
-impl<'a> Resync<'a> {
-    /// Finds where the damage that begins at `start` ends: by its own lengths, else by searching. The walk's
-    /// window must hold the longest header from there on, or reach the end of the file.
-    pub(super) fn end(&mut self, start: u64) -> Result<Resynced> {
+impl ActiveScan {
+    /// Finds where the damage that begins at `start` ends: by its own lengths, else by searching. The window has the longest header
+    /// from there on, or the rest of the file.
+    pub(super) fn end_of_damage(&mut self, start: u64) -> Result<End> {
         let data_end = self.input.data_end()?;
         match self.end_by_lengths(start, data_end)? {
-            Some(end) => Ok(Resynced { end, proven: false }),
+            Some(end) => Ok(end),
             None => self.search(start + 1, data_end),
         }
     }
 
     /// The end by the damaged record's own lengths, if these can be trusted.
     fn end_by_lengths(&mut self, start: u64, data_end: u64) -> Result<Option<End>> {
-        let bytes = self.input.bytes(start);
-        let Some(header) = structure(bytes, self.input.len() - start).record() else {
+        let len = self.input.len();
+        let Some(header) = record(self.input.bytes(start), len - start) else {
             return Ok(None);
         };
         let end = start + header.total();
-        if end < self.input.len() && self.is_good(end)? {
+        if end < len && self.is_good(end)? {
             return Ok(Some(End::Followed(end)));
         }
-        let ends = end >= data_end && stored_checksum(&*self.input.source, start, &header)? != 0;
-        Ok(ends.then_some(End::Lengths(end)))
+        let ends = end >= data_end && self.stored(start, &header)? != 0;
+        Ok(ends.then_some(End::Last(end, Fate::of_tail(self.state.verified))))
     }
 
     /// Whether a good record begins at `at`.
     fn is_good(&mut self, at: u64) -> Result<bool> {
-        // Most of it is in the walk's own window.
-        let bytes = self.input.bytes(at);
-        let mut found = structure(bytes, self.input.len() - at);
-        if found == Structure::NeedMore {
-            found = self.probe(at, MAX_HEADER_BYTES)?;
-        }
-        let Some(header) = found.record() else {
+        let Some(header) = self.header(at, MAX_HEADER_BYTES)? else {
             return Ok(false);
         };
-        if sequence(header.uuid, self.last).is_err() || !self.affords(&header) {
+        if sequence(header.uuid, self.state.last).is_err() || !self.affords(&header) {
             return Ok(false);
         }
-        let available = self.verified_in(bytes, &header);
-        self.is_verified(available, at, &header)
+        self.is_verified(at, &header)
     }
 
     /// Searches byte by byte for a good record at or after `from`.
-    fn search(&mut self, from: u64, data_end: u64) -> Result<Resynced> {
-        let len = self.input.len();
-        let (mut at, mut proven, mut polled) = (from, false, from);
-        let mut want = LIMITS.first_search_piece_bytes;
+    fn search(&mut self, from: u64, data_end: u64) -> Result<End> {
         // A UUID's version is not zero, so no record begins after the last nonzero byte.
-        while at < data_end && at + MIN_RECORD_BYTES <= len {
-            if at >= polled {
-                self.input.options.poll()?;
-                polled = at + LIMITS.search_piece_bytes as u64;
-            }
-            let bytes = self.load(at, want)?;
-            // A header may continue in the next bytes, so the last bytes are searched again together with those.
-            let last_whole = if bytes.len() as u64 == len - at {
-                bytes.len()
-            } else {
-                bytes.len() - MAX_HEADER_BYTES + 1
-            };
-            let reach = last_whole.min(LIMITS.search_piece_bytes);
-            let Some((skip, header)) = next_candidate(bytes, reach, len - at) else {
-                at += reach as u64;
-                want = LIMITS.search_piece_bytes.min(want * 2);
-                continue;
-            };
-            let position = at + skip as u64;
-            at = position + 1;
-            let ascends = order(header.uuid, self.last).is_ok();
+        let (mut search, mut proven) = (Search::new(from, data_end), false);
+        while let Some((at, header)) =
+            search.next(&mut self.input, MAX_HEADER_BYTES, 1, next_candidate)?
+        {
+            let ascends = order(header.uuid, self.state.last).is_ok();
             if !ascends && proven {
                 continue; // one proven record is known already, another changes nothing
             }
-            let end = match self.try_candidate(position, &header, data_end)? {
+            match self.try_candidate(at, &header, data_end)? {
                 Candidate::Failed => continue,
-                Candidate::Limit => End::Limit(position),
-                Candidate::Verified => {
-                    proven = true;
-                    if !ascends {
-                        continue;
-                    }
-                    End::Followed(position)
-                }
-            };
-            return Ok(Resynced { end, proven });
+                Candidate::Limit => return Ok(End::Limit(at)),
+                Candidate::Verified => {}
+            }
+            proven = true;
+            (self.state.verified, self.state.suspects_key) = (true, false);
+            if ascends {
+                return Ok(End::Followed(at));
+            }
         }
-        let end = End::Nothing(tail_end(data_end, 1, len));
-        Ok(Resynced { end, proven })
+        Ok(End::Nothing(match proven {
+            true => Fate::Corrupt,
+            false => Fate::of_tail(self.state.verified),
+        }))
     }
 
-    /// Hashes a candidate that the last [`load`](Self::load) made available, if the budget allows it.
+    /// Hashes a candidate of the search, if the budget allows it.
     fn try_candidate(&mut self, at: u64, header: &Header, data_end: u64) -> Result<Candidate> {
         if self.budget.wants_plausible(header.total()) {
             if !self.budget.try_spend(LOOK_BYTES, self.input.len()) {
                 return Ok(Candidate::Limit);
             }
-            // Uses a window of its own, because the probe's window holds the candidates.
-            let (source, looks) = (&*self.input.source, &mut self.search.looks);
-            let after = at + header.total();
-            if !follows_plausibly(after, data_end, |at| end_of_plausible(source, looks, at))? {
+            let (input, after) = (&mut self.input, at + header.total());
+            if !follows_plausibly(after, data_end, |at| end_of_plausible(input, at))? {
                 return Ok(Candidate::Failed);
             }
         }
         if !self.affords(header) {
             return Ok(Candidate::Limit);
         }
-        let available = self.verified_in(self.available(at), header);
-        Ok(match self.is_verified(available, at, header)? {
+        Ok(match self.is_verified(at, header)? {
             true => Candidate::Verified,
             false => Candidate::Failed,
         })
@@ -191,18 +120,16 @@ impl<'a> Resync<'a> {
         let (mut at, mut last, mut records) = (0, None, 0);
         while at < data_end {
             self.input.options.poll()?;
-            let header = match self.probe(at, LIMITS.search_piece_bytes)? {
+            let header = match self.header(at, LIMITS.search_piece_bytes)? {
                 // A checksum of zeros was never written, whatever the key.
-                Structure::Record(header)
+                Some(header)
                     if self.stored(at, &header)? != 0 && sequence(header.uuid, last).is_ok() =>
                 {
                     header
                 }
                 _ => return Ok(records >= LIMITS.wrong_key_records),
             };
-            let available =
-                self.verified_in(self.search.probe.bytes(&*self.input.source, at), &header);
-            if self.is_verified(available, at, &header)? {
+            if self.is_verified(at, &header)? {
                 return Ok(false);
             }
             at += header.total();
@@ -212,82 +139,52 @@ impl<'a> Resync<'a> {
         Ok(true)
     }
 
-    /// The structure at `at`, through the probe's window. A read takes up to `want` bytes.
-    fn probe(&mut self, at: u64, want: usize) -> Result<Structure> {
+    /// The header of a record at `at`, ahead of the window, that lies within the file. A read takes up to `want` bytes.
+    fn header(&mut self, at: u64, want: usize) -> Result<Option<Header>> {
         let left = self.input.len() - at;
         let min = saturating_usize(left).min(MAX_HEADER_BYTES);
-        let probe = &mut self.search.probe;
-        probe.load(&*self.input.source, at, min, want)?;
-        Ok(structure(probe.bytes(&*self.input.source, at), left))
+        Ok(record(self.input.ahead(at, min, want)?, left))
     }
 
-    /// The stored checksum of a record that the probe's window covers.
+    /// The stored checksum of this header's record at `at`.
     fn stored(&self, at: u64, header: &Header) -> Result<u64> {
-        match header.split(self.search.probe.bytes(&*self.input.source, at)) {
-            Some((_, stored)) => Ok(stored),
-            None => stored_checksum(&*self.input.source, at, header),
-        }
-    }
-
-    /// Makes the longest header from `at` on available, or the rest of the file.
-    fn load(&mut self, at: u64, want: usize) -> Result<&[u8]> {
-        if self.in_window(at).is_none() {
-            self.probe(at, want)?;
-        }
-        Ok(self.available(at))
-    }
-
-    /// The bytes from `at` on in the walk's own window, if they suffice for any header.
-    fn in_window(&self, at: u64) -> Option<&'a [u8]> {
-        let enough = saturating_usize(self.input.len() - at).min(MAX_HEADER_BYTES);
-        let bytes = self.input.bytes(at);
-        (bytes.len() >= enough).then_some(bytes)
-    }
-
-    /// The bytes of the walk's window if they suffice, else those of the probe's.
-    fn available(&self, at: u64) -> &[u8] {
-        match self.in_window(at) {
-            Some(bytes) => bytes,
-            None => self.search.probe.bytes(&*self.input.source, at),
-        }
+        Ok(u64::from_be_bytes(self.input.array(at + header.hashed())?))
     }
 
     /// Charges the budget for hashing a record under each key, if that much is left.
     fn affords(&mut self, header: &Header) -> bool {
         let each = header.total().max(HASH_BYTES);
-        let all = each.saturating_mul(self.keys.len() as u64);
+        let all = each.saturating_mul(self.keys().len() as u64);
         self.budget.try_spend(all, self.input.len())
     }
 
-    /// Whether this header's record, which begins `bytes`, is verified under one of the keys. `None` if the record
-    /// is incomplete in `bytes`, or too long to be hashed at once.
-    fn verified_in(&self, bytes: &[u8], header: &Header) -> Option<bool> {
-        let is_short = header.hashed() <= LIMITS.search_piece_bytes as u64;
-        let hashed = header.split(bytes).filter(|_| is_short)?;
-        Some(key_of(self.keys, hashed).is_some())
+    /// Whether this header's record at `at` is verified under one of the keys.
+    fn is_verified(&mut self, at: u64, header: &Header) -> Result<bool> {
+        let (_, sums) = self.sums(at, header)?;
+        Ok(checksum(&sums).is_ok())
     }
 
-    /// The same. Hashes in pieces if `available` is `None`.
-    fn is_verified(&mut self, available: Option<bool>, at: u64, header: &Header) -> Result<bool> {
-        match available {
-            Some(checks) => Ok(checks),
-            None => {
-                let (_, sums) = self.sums(at, header)?;
-                Ok(checksum(&sums).is_ok())
-            }
-        }
-    }
-
-    /// Hashes a record in pieces, under each key in turn until its checksum matches. Returns the index of the last
-    /// key tried and the sums under it.
+    /// Hashes a record under each key in turn until its checksum matches, in pieces if it is long or not in memory. Returns the index
+    /// of the last key tried and the sums under it.
     pub(super) fn sums(&mut self, at: u64, header: &Header) -> Result<(usize, Sums)> {
-        let stored = stored_checksum(&*self.input.source, at, header)?;
-        let mut last = None;
-        for (place, key) in self.keys.iter().enumerate() {
+        let (stored, hashed) = (self.stored(at, header)?, header.hashed());
+        let (is_short, mut last) = (hashed <= LIMITS.search_piece_bytes as u64, None);
+        for place in 0..self.keys().len() {
+            let key = *self.keys().get(place).or_bug("as many keys as there are")?;
+            let body = self.input.seen(at, saturating_usize(hashed));
+            let computed = match body.filter(|_| is_short) {
+                Some(body) => hash(&key, body),
+                None => {
+                    let mut hasher = Incremental::new(&key);
+                    let hashed = at..at + hashed;
+                    self.input.pieces(hashed, |piece| hasher.update(piece))?;
+                    hasher.finish()
+                }
+            };
             let sums = Sums {
                 stored,
-                computed: self.hash_range(key, at, header.hashed())?,
-                key: *key,
+                computed,
+                key,
             };
             last = Some((place, sums));
             if checksum(&sums).is_ok() {
@@ -296,43 +193,14 @@ impl<'a> Resync<'a> {
         }
         last.or_bug("at least one key")
     }
-
-    /// The hash of `len` bytes from `start` on, read in pieces.
-    fn hash_range(&mut self, key: &Key, start: u64, len: u64) -> Result<u64> {
-        let mut hasher = Incremental::new(key);
-        let (mut at, end) = (start, start + len);
-        while at < end {
-            self.input.options.poll()?;
-            let piece = saturating_usize(end - at).min(LIMITS.search_piece_bytes);
-            hasher.update(
-                self.search
-                    .pieces
-                    .exact(&*self.input.source, at, piece, piece)?,
-            );
-            at += piece as u64;
-        }
-        Ok(hasher.finish())
-    }
 }
 
 /// The offset after the record at `at`, if its header is plausible.
-fn end_of_plausible(source: &dyn Source, looks: &mut Window, at: u64) -> Result<Option<u64>> {
-    let left = source.len() - at;
-    if looks.bytes(source, at).len() < saturating_usize(left).min(MAX_HEADER_BYTES) {
-        let skip = at % LIMITS.look_piece_bytes;
-        let want = saturating_usize((skip + LIMITS.look_piece_bytes).min(skip + left));
-        looks.load(source, at - skip, want, want)?;
-    }
-    let header = structure(looks.bytes(source, at), left).record();
+fn end_of_plausible(input: &mut Input, at: u64) -> Result<Option<u64>> {
+    let left = input.len() - at;
+    let header = record(input.look(at, MAX_HEADER_BYTES)?, left);
     let plausible = header.filter(|header| version(header.uuid).is_ok());
     Ok(plausible.map(|header| at + header.total()))
-}
-
-/// The stored checksum of this header's record at `at`.
-fn stored_checksum(source: &dyn Source, at: u64, header: &Header) -> Result<u64> {
-    let mut stored = [0; CHECKSUM_BYTES];
-    source.read_exact_at(at + header.hashed(), &mut stored)?;
-    Ok(u64::from_be_bytes(stored))
 }
 
 /// How many bytes the search tests together.
@@ -368,8 +236,7 @@ fn next_candidate(bytes: &[u8], reach: usize, left: u64) -> Option<(usize, Heade
             continue;
         };
         let place = from + skip;
-        let structure = structure(bytes.get(place..)?, left - place as u64);
-        if let Some(header) = structure.record() {
+        if let Some(header) = record(bytes.get(place..)?, left - place as u64) {
             return Some((place, header));
         }
         from = place + 1;
@@ -385,19 +252,21 @@ mod tests {
 
     use std::sync::Arc;
 
-    use super::super::layout::encode;
+    use super::super::judge::key_of;
+    use super::super::layout::{UUID_BYTES, encode};
     use super::*;
+    use crate::checksum::Key;
     use crate::source::BytesSource;
-    use crate::walk::Options;
+    use crate::walk::{Begin, Options};
 
     fn uuid(tick: u8) -> [u8; UUID_BYTES] {
         (u128::from(tick) << 80 | 6 << 76 | 0b10 << 62).to_be_bytes()
     }
 
-    /// Rule 10, offset by offset, without a budget.
-    fn end_slowly(bytes: &[u8], start: usize, last: Option<[u8; UUID_BYTES]>) -> Resynced {
+    /// Rule 10, offset by offset, without a budget: the end, and whether any record was verified.
+    fn end_slowly(bytes: &[u8], start: usize, last: Option<[u8; UUID_BYTES]>) -> (End, bool) {
         let judged = |at: usize| {
-            let header = structure(&bytes[at..], (bytes.len() - at) as u64).record()?;
+            let header = record(&bytes[at..], (bytes.len() - at) as u64)?;
             let checks = key_of(&[Key::DEFAULT], header.split(&bytes[at..]).unwrap()).is_some();
             Some((
                 at + saturating_usize(header.total()),
@@ -411,14 +280,11 @@ mod tests {
             .rposition(|byte| *byte != 0)
             .map_or(0, |at| at + 1);
         if let Some((end, _, header)) = judged(start) {
-            let proven = false;
             if judged(end).is_some_and(|(_, checks, next)| checks && ascends(&next)) {
-                let end = End::Followed(end as u64);
-                return Resynced { end, proven };
+                return (End::Followed(end as u64), false);
             }
             if end >= data_end && header.split(&bytes[start..]).unwrap().1 != 0 {
-                let end = End::Lengths(end as u64);
-                return Resynced { end, proven };
+                return (End::Last(end as u64, Fate::Unchecked), false);
             }
         }
         let mut proven = false;
@@ -426,13 +292,16 @@ mod tests {
             if let Some((_, true, header)) = judged(at) {
                 proven = true;
                 if ascends(&header) {
-                    let end = End::Followed(at as u64);
-                    return Resynced { end, proven };
+                    return (End::Followed(at as u64), proven);
                 }
             }
         }
-        let end = End::Nothing(data_end as u64);
-        Resynced { end, proven }
+        let fate = if proven {
+            Fate::Corrupt
+        } else {
+            Fate::Unchecked
+        };
+        (End::Nothing(fate), proven)
     }
 
     proptest! {
@@ -458,15 +327,11 @@ mod tests {
             let start = *start.get(&starts);
             bytes.resize(bytes.len() + unused, 0);
             let source = BytesSource::new(bytes.clone());
-            let found = Resync {
-                input: &Input::new(Arc::new(source), Options::default()),
-                search: &mut Search::default(),
-                budget: &mut Budget::default(),
-                keys: &[Key::DEFAULT],
-                last,
-            }
-            .end(start as u64);
-            prop_assert_eq!(found.unwrap(), end_slowly(&bytes, start, last));
+            let mut scan =
+                ActiveScan::open(Arc::new(source), &Options::default(), Begin::Beginning).unwrap();
+            scan.state.last = last;
+            let end = scan.end_of_damage(start as u64).unwrap();
+            prop_assert_eq!((end, scan.state.verified), end_slowly(&bytes, start, last));
         }
     }
 }

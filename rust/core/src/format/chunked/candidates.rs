@@ -183,9 +183,9 @@ impl Chunked {
         let mut head = Vec::new();
         read_piece(&*self.source, &(at..start), &mut head)?;
         let (after, mut content) = (align(end).min(self.source.len()), Content::default());
-        let mut input = Input::new(self.source.clone(), options);
         let check = move |bytes: &[u8]| {
-            input.source = Arc::new(BytesSource::new([head.as_slice(), bytes].concat()));
+            let tried = Arc::new(BytesSource::new([head.as_slice(), bytes].concat()));
+            let mut input = Input::new(tried, options.clone());
             // zstd fills the buffer as far as it can before it returns, and does not report how much if it meets
             // an error.
             content.bytes.clear();

@@ -53,10 +53,15 @@ impl Gap {
         source: &dyn Source,
         data_end: impl FnOnce() -> Result<u64>,
     ) -> Result<Hop> {
-        if self.at >= source.len() {
-            return Ok(Hop::End);
+        match self.at < source.len() {
+            true => self.judge(read(source, self.at)?, data_end),
+            false => Ok(Hop::End),
         }
-        let judged = match read(source, self.at)? {
+    }
+
+    /// The same, of a gap before the end of the file. The header after it is `head`.
+    pub(super) fn judge(self, head: Head, data_end: impl FnOnce() -> Result<u64>) -> Result<Hop> {
+        let judged = match head {
             Head::Sound(header) => judge::order(header, self.end).map(|()| Hop::Chunk(header)),
             Head::Zeros => judge::unused(self.at, data_end()?).map(|()| Hop::End),
             Head::Bad(fault) => Err(fault),
@@ -66,27 +71,27 @@ impl Gap {
             Err(fault) => Hop::Fault(fault),
         })
     }
+}
 
-    /// Whether what follows the gap confirms the header before it: the next chunk fits, or nothing follows. A
-    /// header states message offsets that do not exist only if its payload is damaged, and then the next one
-    /// hardly ever fits.
-    pub(super) fn is_confirmed(
-        self,
-        source: &dyn Source,
-        data_end: impl FnOnce() -> Result<u64>,
-    ) -> Result<bool> {
-        let hop = self.hop(source, data_end)?;
-        Ok(matches!(hop, Hop::Chunk(_) | Hop::End))
+impl Hop {
+    /// Whether this confirms the header before the gap: the next chunk fits, or nothing follows. A header states message offsets that
+    /// do not exist only if its payload is damaged, and then the next one hardly ever fits.
+    pub(super) const fn confirms(&self) -> bool {
+        matches!(self, Self::Chunk(_) | Self::End)
     }
 }
 
 /// Reads the header at `at`.
 pub(super) fn read(source: &dyn Source, at: u64) -> Result<Head> {
-    let len = source.len();
+    head(at, source.len(), |bytes| source.read_exact_at(at, bytes))
+}
+
+/// The header at `at` in a file of `len` bytes, of which `read` fills a buffer.
+pub(super) fn head(at: u64, len: u64, read: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Head> {
     let left = saturating_usize(len.saturating_sub(at));
     let mut bytes = [0; HEADER_BYTES];
     let (bytes, _) = bytes.split_at_mut(left.min(HEADER_BYTES));
-    source.read_exact_at(at, bytes)?;
+    read(bytes)?;
     Ok(judge::structure(at, bytes, len))
 }
 

@@ -131,8 +131,8 @@ impl ChunkedLookup {
             };
             let next = Gap::after(header, gap.at);
             if offset < header.start.cast_unsigned() {
-                let is_confirmed = next.is_confirmed(&*self.source, || self.data_end())?;
-                return Ok(if is_confirmed {
+                let hop = next.hop(&*self.source, || self.data_end())?;
+                return Ok(if hop.confirms() {
                     Located::Absent(gap, Some(header.start))
                 } else {
                     Located::After(gap, offset + 1)

@@ -30,7 +30,7 @@ pub(super) struct Content {
 /// The error for a chunk at `position` whose content is larger than the options allow.
 fn too_large(input: &Input, position: u64, needed: u64) -> Error {
     Error::Limit {
-        path: input.source.path().map(Into::into),
+        path: input.path().map(Into::into),
         what: format!("the content of the chunk at offset {position}"),
         needed,
         option: "chunk_bytes",
@@ -183,10 +183,8 @@ pub(super) fn check(
             let room = content.len().max(LIMITS.payload_output_bytes);
             content.reserve_exact(room.min(most.saturating_sub(content.len())).max(1));
         }
-        let before = content.len();
         let piece = decoding.more(input, decoder, content)?;
-        let fresh = content.get(before..).or_bug("content that only grows")?;
-        if !count.take(fresh, lengths) {
+        if !count.take(content, lengths) {
             return Ok(Err(BadPayload::MoreRecords));
         }
         let total = content.len() as u64;
@@ -199,7 +197,7 @@ pub(super) fn check(
             Piece::Bad(bad) => return Ok(Err(BadPayload::Frame(bad))),
         }
     }
-    Ok(count.at_end())
+    Ok(count.at_end(content.len() as u64))
 }
 
 /// Stores a body's length, if it is among the first.
@@ -209,14 +207,13 @@ fn push_length(lengths: &mut Vec<u32>, len: u32) {
     }
 }
 
-/// Counts the records of a content that comes in pieces, however it was cut.
+/// Counts the records of a content that grows.
 #[derive(Debug)]
 struct Count {
     stated: u32,
     begun: u32,
-    header: [u8; RECORD_HEADER_BYTES],
-    header_len: usize,
-    body_left: u64,
+    /// Where the last one that has begun ends.
+    end: u64,
 }
 
 impl Count {
@@ -225,79 +222,38 @@ impl Count {
         Self {
             stated,
             begun: 0,
-            header: [0; RECORD_HEADER_BYTES],
-            header_len: 0,
-            body_left: 0,
+            end: 0,
         }
     }
 
-    /// Takes the next piece. Returns false as soon as there are bytes after the last stated record. Appends the
-    /// body lengths of the first records to `lengths`.
-    fn take(&mut self, mut bytes: &[u8], lengths: &mut Vec<u32>) -> bool {
-        loop {
-            let skip = saturating_usize(self.body_left).min(bytes.len());
-            self.body_left -= skip as u64;
-            bytes = bytes.split_at(skip).1;
-            if bytes.is_empty() {
-                return true;
-            }
-            if self.header_len == 0 {
-                bytes = self.take_whole(bytes, lengths);
-                if self.body_left > 0 || bytes.is_empty() {
-                    continue;
-                }
-                if self.begun == self.stated {
-                    return false;
-                }
-                self.begun += 1;
-            }
-            // A header in two or more pieces.
-            let missing = self.header.get_mut(self.header_len..);
-            let missing = missing.or_bug_default("a header that is not whole");
-            let take = missing.len().min(bytes.len());
-            for (to, from) in missing.iter_mut().zip(bytes) {
-                *to = *from;
-            }
-            bytes = bytes.split_at(take).1;
-            self.header_len += take;
-            if self.header_len == RECORD_HEADER_BYTES {
-                self.header_len = 0;
-                let (_, len) = decode_record(&self.header);
-                push_length(lengths, len);
-                self.body_left = len.into();
-            }
-        }
-    }
-
-    /// Takes the stated records whose headers are whole. Returns the bytes after the last body, empty if that one
-    /// is truncated.
-    fn take_whole<'a>(&mut self, mut bytes: &'a [u8], lengths: &mut Vec<u32>) -> &'a [u8] {
+    /// Counts the records whose headers are in the content by now. Returns false as soon as there are bytes after the last stated
+    /// record. Appends the body lengths of the first records to `lengths`.
+    fn take(&mut self, content: &[u8], lengths: &mut Vec<u32>) -> bool {
         while self.begun < self.stated
-            && let Some((header, bodies)) = bytes.split_first_chunk()
+            && let Some(rest) = content.get(saturating_usize(self.end)..)
+            && let Some(header) = rest.first_chunk()
         {
             let (_, len) = decode_record(header);
             self.begun += 1;
             push_length(lengths, len);
-            match usize::try_from(len).ok().and_then(|len| bodies.get(len..)) {
-                Some(rest) => bytes = rest,
-                None => {
-                    self.body_left = u64::from(len) - bodies.len() as u64;
-                    return &[];
-                }
-            }
+            self.end += RECORD_HEADER_BYTES as u64 + u64::from(len);
         }
-        bytes
+        self.begun < self.stated || content.len() as u64 <= self.end
     }
 
-    /// Whether a content that ends here has exactly the stated records.
-    const fn at_end(&self) -> Payload<()> {
-        if self.header_len > 0 || self.body_left > 0 {
+    /// Whether a content of `len` bytes has exactly the stated records.
+    const fn at_end(&self, len: u64) -> Payload<()> {
+        if len < self.end {
             return Err(BadPayload::CutRecord(self.begun));
         }
-        if self.begun < self.stated {
-            return Err(BadPayload::FewerRecords(self.begun));
+        if self.begun == self.stated {
+            return Ok(());
         }
-        Ok(())
+        Err(match len == self.end {
+            true => BadPayload::FewerRecords(self.begun),
+            // Within its header.
+            false => BadPayload::CutRecord(self.begun + 1),
+        })
     }
 }
 

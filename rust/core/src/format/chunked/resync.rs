@@ -2,17 +2,15 @@
 
 use std::ops::Range;
 
-use super::hop;
 use super::judge::{Extent, verified};
 use super::layout::{ALIGNMENT, HEADER_BYTES, align};
 use super::payload::{Decoding, Piece};
 use super::walk::{ChunkedScan, Next};
-use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::ledger::{Fate, tail_end};
 use crate::limits::LIMITS;
-use crate::saturating::saturating_usize;
 use crate::walk::follows_plausibly;
+use crate::walk::stream::Search;
 
 /// Where damage ends.
 #[derive(Clone, Copy, Debug)]
@@ -102,48 +100,33 @@ impl ChunkedScan {
 
     /// The next header at or after `from` whose CRC matches.
     fn find_header(&mut self, from: u64) -> Result<Option<u64>> {
-        let (input, probe) = (&self.input, &mut self.unit.probe);
-        let (source, len, data_end) = (&*input.source, input.len(), input.data_end()?);
-        let (mut at, mut want) = (from, LIMITS.first_search_piece_bytes);
         // A header of zeros never verifies.
-        while at < data_end {
-            input.options.poll()?;
-            let left = saturating_usize(len - at);
-            probe.load(source, at, left.min(HEADER_BYTES), want)?;
-            let bytes = probe.bytes(source, at);
-            let bytes = Cursor::new(bytes).run_up_to(LIMITS.search_piece_bytes);
-            let mut place = 0;
-            while let Some(header) = bytes.get(place..place + HEADER_BYTES) {
-                if verified(header).is_some() {
-                    return Ok(Some(at + place as u64));
-                }
-                place = place.saturating_add(ALIGNMENT_BYTES);
-            }
-            // Fewer bytes than a header are left, so no header follows.
-            if place == 0 {
-                return Ok(None);
-            }
-            at += place as u64;
-            want = LIMITS.search_piece_bytes.min(want * 2);
-        }
-        Ok(None)
+        let mut search = Search::new(from, self.input.data_end()?);
+        let find = |bytes: &[u8], places: usize, _| {
+            let mut places = (0..places).step_by(ALIGNMENT_BYTES);
+            let found = places.find(|place| bytes.get(*place..).and_then(verified).is_some());
+            found.map(|place| (place, ()))
+        };
+        let found = search.next(&mut self.input, HEADER_BYTES, ALIGNMENT_BYTES, find)?;
+        Ok(found.map(|(at, ())| at))
     }
 
     /// Whether exactly the bytes after the damaged header at the beginning of `range` are one good frame.
     fn try_payload(&mut self, range: Range<u64>) -> Result<Trial> {
         let Range { start: at, end } = range;
         let share = if at < self.state.twice_until { 2 } else { 1 };
-        let input = &mut self.input;
-        let allowed = self.budget.left(input.len()) / share;
+        let allowed = self.budget.left(self.input.len()) / share;
         if self.budget.wants_plausible(end - at) {
+            let data_end = self.input.data_end()?;
             let end_of = |at| {
-                let header = hop::read(&*input.source, at)?.verified();
+                let header = self.look(at)?.verified();
                 Ok(header.map(|header| align(header.payload_end(at))))
             };
-            if !follows_plausibly(align(end), input.data_end()?, end_of)? {
+            if !follows_plausibly(align(end), data_end, end_of)? {
                 return Ok(Trial::Not);
             }
         }
+        let input = &mut self.input;
         self.unit.emitting = None; // the decoder is used for this now
         let start = at + HEADER_BYTES as u64;
         let decoder = &mut self.unit.content.decoder;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::hop::{self, ChunkRange, Gap, Hop, POLL_HEADERS};
+use super::hop::{ChunkRange, Gap, Hop, POLL_HEADERS};
 use super::judge::Extent;
 use super::layout::{ALIGNMENT, align};
 use super::walk::{Chunked, ChunkedScan, ChunkedWalk, Next, State, Until};
@@ -87,14 +87,12 @@ impl ChunkedScan {
         if !range.is_of(&*source)? {
             return Err(another_file(source.path()));
         }
-        let to_skip = walk.last_unmatched(&range)?;
-        if range.from == 0 && to_skip.is_none() {
-            if walk.matches_none(&range)? {
-                walk.state.until = Until::Here;
-            }
-            return Ok(walk);
-        }
-        let mut at = to_skip.unwrap_or(range.before);
+        let to_skip = walk.last_unmatched(&*source, &range)?;
+        let mut at = match to_skip {
+            None if range.from == 0 => return Ok(walk),
+            None => range.before,
+            Some(at) => at,
+        };
         while at < range.until {
             options.poll()?;
             let (end, good) = match walk.examine(at, 0)? {
@@ -117,7 +115,7 @@ impl ChunkedScan {
                 };
                 let mut walk = Self::from_point(source, options, Point::new(at, state))?;
                 // The walk of the whole file has ended before this.
-                if bounds.is_past(header.start) || walk.matches_none(&range)? {
+                if bounds.is_past(header.start) {
                     walk.state.until = Until::Here;
                 }
                 return Ok(walk);
@@ -128,37 +126,15 @@ impl ChunkedScan {
         Ok(walk)
     }
 
-    /// Whether the walk prunes, and the headers show that nothing in this part matches the filter.
-    fn matches_none(&mut self, range: &ChunkRange) -> Result<bool> {
-        if !self.input.options.prune {
-            return Ok(false);
-        }
-        let source = self.input.source.clone();
-        let Some(first) = hop::read(&*source, self.at())?.verified() else {
-            return Ok(false);
-        };
-        if self.unit.bounds.is_past(first.start) {
-            return Ok(true);
-        }
-        let last = hop::read(&*source, range.last)?.verified();
-        if last.is_none_or(|last| last.end() > self.unit.bounds.offsets.start) {
-            return Ok(false);
-        }
-        // If the last one is damaged, the part continues after it.
-        let is_good = matches!(self.examine(range.last, 0)?, Ok(Next::Chunk(_)));
-        self.unit.emitting = None;
-        Ok(is_good)
-    }
-
     /// The last good chunk of a part before the ones that may match, as far as the headers show.
-    fn last_unmatched(&mut self, range: &ChunkRange) -> Result<Option<u64>> {
+    fn last_unmatched(&mut self, source: &dyn Source, range: &ChunkRange) -> Result<Option<u64>> {
         let first = self.unit.bounds.offsets.start;
         let at = range.from;
         let (mut gap, mut last) = (Gap { at, end: 0 }, None);
         while self.input.options.prune && gap.at < range.until {
             self.input.options.poll()?;
             // Zeros end it, unused or not.
-            match gap.hop(&*self.input.source, || Ok(u64::MAX))? {
+            match gap.hop(source, || Ok(u64::MAX))? {
                 Hop::Chunk(header) if header.end() <= first => {
                     last = Some(gap.at);
                     gap = Gap::after(header, gap.at);

@@ -7,26 +7,25 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::FORMAT;
-use super::hop::{ChunkRange, Gap};
+use super::hop::{self, ChunkRange, Gap, Hop};
 use super::judge::{self, Extent, Fault, Head, Judged, Payload, structure};
 use super::layout::{
     ALIGNMENT, HEADER_BYTES, Header, Item, RECORD_HEADER_BYTES, align, decode_record,
 };
 use super::payload::{Bounds, ChunkRows, Content, ContentRecord, check};
 use crate::bug::OrBug;
+use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::ledger::{Fate, Kind, is_refused};
 use crate::limits::LIMITS;
 use crate::record::Checked;
 use crate::saturating::saturating_usize;
-use crate::source::{Source, Window};
+use crate::source::Source;
 use crate::walk::stream::{End, Input, Point, Stream, Unit};
 use crate::walk::{Advance, Driver, Options};
 
 pub(super) struct Chunked {
     pub(super) bounds: Bounds,
-    /// The window that headers are searched through.
-    pub(super) probe: Window,
     /// The content of the chunk that is being emitted, or that was last verified.
     pub(super) content: Content,
     /// The chunk of that content.
@@ -64,7 +63,6 @@ impl ChunkedScan {
         let until = point.state.until;
         let unit = Chunked {
             bounds: Bounds::of(&options.filter),
-            probe: Window::default(),
             content: Content::default(),
             emitting: None,
             chunk: 0..0,
@@ -72,7 +70,7 @@ impl ChunkedScan {
         };
         let mut scan = Self::new(source, options, point, unit)?;
         if let Until::Part { range, .. } = until {
-            scan.input.window.read_ahead_until(range.until);
+            scan.input.read_ahead_until(range.until);
         }
         Ok(scan)
     }
@@ -123,14 +121,17 @@ impl ChunkedScan {
         Ok(structure(at, bytes, len))
     }
 
+    /// Reads the header at `at`, and nothing else.
+    pub(super) fn look(&self, at: u64) -> Result<Head> {
+        hop::head(at, self.input.len(), |bytes| self.input.read(at, bytes))
+    }
+
     fn examine_padding(&mut self, at: u64, end: u64) -> Result<Judged<Next>> {
         if self.input.is_growing() && end < align(at) {
             return Ok(Ok(Next::Growing));
         }
         let len = saturating_usize(end - at);
-        let input = &mut self.input;
-        let ahead = input.options.window_bytes;
-        let bytes = input.window.exact(&*input.source, at, len, ahead)?;
+        let bytes = Cursor::new(self.input.load(at, len)?).run_up_to(len);
         Ok(judge::padding(at, bytes).map(|()| Next::Padding(end)))
     }
 
@@ -156,9 +157,13 @@ impl ChunkedScan {
         let Head::Sound(header) = self.head(at)? else {
             return Ok(false);
         };
-        let data_end = || self.input.data_end();
-        Ok(self.unit.bounds.is_past(header.start)
-            && Gap::after(header, at).is_confirmed(&*self.input.source, data_end)?)
+        let next = Gap::after(header, at);
+        let hop = match next.at < self.input.len() {
+            _ if !self.unit.bounds.is_past(header.start) => return Ok(false),
+            true => next.judge(self.look(next.at)?, || self.input.data_end())?,
+            false => Hop::End,
+        };
+        Ok(hop.confirms())
     }
 
     /// Whether the part ends here, where the next one begins.
@@ -468,7 +473,7 @@ impl Emitting {
                 self.position
             );
             return Err(Error::record_too_large(
-                input.source.path(),
+                input.path(),
                 what,
                 needed,
                 input.options.record_bytes,

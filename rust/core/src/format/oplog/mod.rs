@@ -43,7 +43,6 @@
 
 use layout::{Body, MAX_UINT_BYTES};
 use message::{Frame, Message};
-use walk::Pieces;
 
 use crate::engine::{Format, Likelihood, WalkingLookup};
 use crate::error::Result;
@@ -123,14 +122,9 @@ fn detect(source: &dyn Source, options: &Options) -> Result<Likelihood> {
         if left == 0 {
             break;
         }
-        let mut pieces = Pieces {
-            source,
-            options,
-            window: &mut hops,
-            start: at,
-        };
         let head = saturating_usize(left).min(MAX_UINT_BYTES);
-        let Ok(Some(Frame { head, len })) = Frame::parse(pieces.load(0, head)?, left) else {
+        let bytes = hops.exact(source, at, head, MAX_UINT_BYTES)?;
+        let Ok(Some(Frame { head, len })) = Frame::parse(bytes, left) else {
             return Ok(Likelihood::No);
         };
         let rest = front.get(saturating_usize(at + head)..);

@@ -17,6 +17,7 @@ use crate::private::Sealed;
 use crate::record::{ColumnBuffer, Rows, Value};
 use crate::saturating::saturating_usize;
 use crate::source::Source;
+use crate::walk::stream::Input;
 
 /// A message that is too large to keep unless it is needed, in a walk without values. Its other fields are read on
 /// first use.
@@ -31,11 +32,11 @@ pub(super) struct Large {
 }
 
 impl Large {
-    pub(super) const fn new(source: Arc<dyn Source>, record: Record, limit: u64) -> Self {
+    pub(super) fn new(input: &Input, record: Record) -> Self {
         Self {
-            source,
+            source: input.on_demand(),
             record,
-            limit,
+            limit: input.options.record_bytes,
             loaded: OnceLock::new(),
             changed: OnceLock::new(),
         }

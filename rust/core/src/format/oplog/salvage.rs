@@ -9,14 +9,14 @@ use crate::bug::OrBug;
 use crate::engine::Salvage;
 use crate::error::{self, Error, Result};
 use crate::ledger::{Cause, Kind, Span};
-use crate::source::Window;
 use crate::spec::Dialect;
+use crate::walk::stream::Input;
 use crate::walk::{Begin, Step, Walk};
 
 pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
     let dropped = find_dropped(salvage)?;
     let mut walk = OplogWalk::open(salvage.source(), salvage.options(), Begin::Beginning)?;
-    let mut window = Window::default();
+    let mut input = Input::new(salvage.source().clone(), salvage.options().clone());
     while walk.step()? == Step::More {
         if dropped.is_empty() {
             for span in walk.spans().iter().filter(|span| span.kind == Kind::Record) {
@@ -25,7 +25,7 @@ pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
             continue;
         }
         for record in &walk.scan().records {
-            let edits = edits(salvage, record, &dropped, &mut window)?;
+            let edits = edits(salvage, record, &dropped, &mut input)?;
             put_message(salvage, record, &edits)?;
         }
     }
@@ -83,29 +83,27 @@ fn edits(
     salvage: &Salvage<'_>,
     record: &Record,
     dropped: &Dropped,
-    window: &mut Window,
+    input: &mut Input,
 ) -> Result<Vec<Edit>> {
-    let (source, options) = (salvage.source(), salvage.options());
+    let dialect = salvage.options().dialect;
     let seq = record.seq.or_bug("the number of each message of a walk")?;
     let (mut edits, mut refusal) = (Vec::new(), None);
     let bytes = Renumbering {
         pieces: Pieces {
-            source: &*source,
-            options,
-            window,
+            input,
             start: record.start(),
         },
         dropped,
-        dialect: options.dialect,
+        dialect,
         seq,
         edits: &mut edits,
         refusal: &mut refusal,
     };
-    match Message::read(&mut Reader::new(bytes, 0, record.len), options.dialect) {
+    match Message::read(&mut Reader::new(bytes, 0, record.len), dialect) {
         Ok(_) => {}
         Err(Stop::Error(error)) => return Err(*error),
         // It decoded before, so the file has changed.
-        Err(Stop::Fault(_)) => return Err(changed(&*source, record.position)),
+        Err(Stop::Fault(_)) => return Err(changed(&*salvage.source(), record.position)),
     }
     match refusal {
         None => Ok(edits),

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::keys::KeyTable;
-use super::layout::{Body, Bytes, MAX_UINT_BYTES, Reader, Run, Stop};
+use super::layout::{Body, Bytes, MAX_UINT_BYTES, Reader, Stop};
 use super::message::{Frame, Message, Record, dangling_finding};
 use super::rows::{Bodies, Large, OplogRows};
 use crate::bug::OrBug;
 use crate::error::{Error, Finding, Result};
-use crate::ledger::{Cause, Fate};
+use crate::ledger::Fate;
 use crate::limits::LIMITS;
 use crate::record::Checked;
 use crate::saturating::saturating_usize;
-use crate::source::{Source, Window};
-use crate::walk::stream::{self, End, Framed, Point, Stream, Unit};
+use crate::source::Source;
+use crate::walk::stream::{self, End, Framed, Input, Point, Stream, Unit};
 use crate::walk::{
     Advance, Begin, Driver, OffsetNumbering, Opening, Options, Scan, UnprovenPolicy,
 };
@@ -38,8 +38,6 @@ pub(super) struct State {
 
 pub(super) struct Oplog {
     unproven: UnprovenPolicy,
-    /// For reading ahead, so that the scan's window stays where it is.
-    pub(super) search: Window,
     large: Option<Large>,
 }
 
@@ -57,7 +55,6 @@ impl OplogWalk {
         let opening = opening.into();
         let unit = Oplog {
             unproven: opening.unproven,
-            search: Window::default(),
             large: None,
         };
         let (begin, offset) = match opening.begin {
@@ -107,22 +104,6 @@ impl OplogScan {
         }
         self.go_to(offset);
         self.input.options = asked;
-        Ok(())
-    }
-
-    /// Stores the keys of a message that is not in memory. It begins at `start`.
-    fn extend_keys(&mut self, start: u64, keys: Run) -> Result<()> {
-        let (mut at, mut piece) = (keys.at, Vec::new());
-        while at < keys.end() {
-            self.input.options.poll()?;
-            let len = (keys.end() - at).min(LIMITS.keys_ahead_bytes);
-            piece.resize(saturating_usize(len), 0);
-            self.input
-                .source
-                .read_exact_at(start.saturating_add(at), &mut piece)?;
-            self.state.keys.extend(&piece);
-            at += len;
-        }
         Ok(())
     }
 }
@@ -219,13 +200,9 @@ impl Framed for Oplog {
             let body = Body::new(bytes.or_bug("the bytes of a message")?);
             Record::read(body, len, dialect, seq, keys)
         } else {
-            let pieces = Pieces {
-                source: &*scan.input.source,
-                options: &scan.input.options,
-                window: &mut scan.unit.search,
-                start: at + head,
-            };
-            Record::read(pieces, len, dialect, seq, keys)
+            let start = at + head;
+            let input = &mut scan.input;
+            Record::read(Pieces { input, start }, len, dialect, seq, keys)
         };
         match read {
             Ok(mut record) => {
@@ -238,34 +215,23 @@ impl Framed for Oplog {
         }
     }
 
-    fn cause(record: &Record) -> Option<Cause> {
-        record.cause()
-    }
-
-    fn flaw(record: &Record) -> Option<Finding> {
-        record.dangling.as_deref().map(dangling_finding)
+    #[inline]
+    fn flaw(scan: &OplogScan, _: Frame) -> Option<Finding> {
+        let dangling = scan.records.last()?.dangling.as_deref()?;
+        Some(dangling_finding(dangling))
     }
 
     #[inline]
-    fn commit(scan: &mut OplogScan, is_held: bool) -> Result<()> {
+    fn commit(scan: &mut OplogScan, _: Frame, is_held: bool) -> Result<()> {
         let record = scan.records.last().or_bug("the message that was judged")?;
         if let Some(keys) = record.message.keys() {
-            let path = scan.input.source.path();
-            scan.state.keys.begin(scan.state.seq, keys.len, path)?;
-            match is_held {
-                true => {
-                    let body = Body::new(scan.input.bytes(record.start()));
-                    scan.state.keys.extend(body.get(keys));
-                }
-                false => {
-                    let start = record.start();
-                    scan.extend_keys(start, keys)?;
-                }
-            }
+            let (table, start) = (&mut scan.state.keys, record.start());
+            table.begin(scan.state.seq, keys.len, scan.input.path())?;
+            let keys = start.saturating_add(keys.at)..start.saturating_add(keys.end());
+            scan.input.pieces(keys, |piece| table.extend(piece))?;
         }
-        if let Some(record) = scan.records.last().filter(|_| !is_held) {
-            let (source, most) = (scan.input.source.clone(), scan.input.options.record_bytes);
-            scan.unit.large = Some(Large::new(source, record.clone(), most));
+        if !is_held {
+            scan.unit.large = Some(Large::new(&scan.input, record.clone()));
         }
         scan.state.seq += 1;
         Ok(())
@@ -321,32 +287,27 @@ impl OplogScan {
     fn frame(&mut self, at: u64) -> Result<Option<Frame>> {
         let left = self.input.len().saturating_sub(at);
         let head = saturating_usize(left).min(MAX_UINT_BYTES);
-        let mut pieces = self.pieces(at);
-        Ok(Frame::parse(pieces.load(0, head)?, left).unwrap_or_default())
+        match Frame::parse(self.pieces(at).load(0, head)?, left) {
+            Ok(frame) => Ok(frame),
+            Err(_) => Ok(None),
+        }
     }
 
     fn pieces(&mut self, start: u64) -> Pieces<'_> {
-        Pieces {
-            source: &*self.input.source,
-            options: &self.input.options,
-            window: &mut self.unit.search,
-            start,
-        }
+        let input = &mut self.input;
+        Pieces { input, start }
     }
 }
 
-/// The bytes of a source from an offset on, through a window that is reused, so that adjacent short messages are
-/// read once.
+/// The bytes of a file from an offset on, so that adjacent short messages are read once.
 pub(super) struct Pieces<'a> {
-    pub(super) source: &'a dyn Source,
-    pub(super) options: &'a Options,
-    pub(super) window: &'a mut Window,
+    pub(super) input: &'a mut Input,
     /// Where the message begins, in bytes from the beginning of the file.
     pub(super) start: u64,
 }
 
 impl<'a> Pieces<'a> {
-    /// A reader of the message of `len` bytes that begins there. The source must have all of them.
+    /// A reader of the message of `len` bytes that begins there. The file must have all of them.
     const fn reader(self, len: u64) -> Reader<Pieces<'a>> {
         Reader::new(self, 0, len)
     }
@@ -354,12 +315,7 @@ impl<'a> Pieces<'a> {
     /// The bytes from here on, at least `min` of them.
     pub(super) fn load(&mut self, at: u64, min: usize) -> Result<&[u8]> {
         let offset = self.start.saturating_add(at);
-        if self.window.bytes(self.source, offset).len() < min {
-            self.options.poll()?;
-            self.window
-                .load(self.source, offset, min, LIMITS.oplog_piece_bytes)?;
-        }
-        Ok(self.window.bytes(self.source, offset))
+        self.input.ahead(offset, min, LIMITS.oplog_piece_bytes)
     }
 }
 

@@ -4,11 +4,9 @@ use crate::cursor::fields;
 use crate::engine::writer::missing;
 use crate::error::{Finding, Result};
 use crate::ledger::Cause;
-use crate::limits::LIMITS;
 use crate::record::Value;
 use crate::saturating::saturating_usize;
-use crate::source::{Source, Window};
-use crate::walk::Options;
+use crate::walk::stream::Input;
 
 /// The length and its checksum.
 pub(super) const HEADER_BYTES: usize = 12;
@@ -76,24 +74,12 @@ pub(super) fn header(bytes: &[u8], left: u64) -> std::result::Result<Option<Head
     }
 }
 
-/// What the fourth check finds wrong, of a record within the file. The data is read in pieces: a length costs no memory.
-pub(super) fn data(
-    source: &dyn Source,
-    options: &Options,
-    window: &mut Window,
-    (at, header): (u64, &Header),
-) -> Result<Option<Finding>> {
+/// What the fourth check finds wrong, of a record within the file.
+pub(super) fn data(input: &mut Input, at: u64, header: &Header) -> Result<Option<Finding>> {
     let start = at + HEADER_BYTES as u64;
-    let (mut from, end, mut crc) = (start, start + header.length, 0);
-    while from < end {
-        if from > start {
-            options.poll()?;
-        }
-        let piece = saturating_usize(end - from).min(LIMITS.search_piece_bytes);
-        crc = crc32c::crc32c_append(crc, window.exact(source, from, piece, piece)?);
-        from += piece as u64;
-    }
-    let stored = u32::from_le_bytes(*window.exact_array(source, end, CRC_BYTES)?);
+    let (end, mut crc) = (start + header.length, 0);
+    input.pieces(start..end, |piece| crc = crc32c::crc32c_append(crc, piece))?;
+    let stored = u32::from_le_bytes(input.array(end)?);
     Ok((masked(crc) != stored).then(|| Finding::Checksum {
         stored: stored.into(),
         computed: Some(masked(crc).into()),

@@ -5,15 +5,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::layout::{FRAMING_BYTES, HEADER_BYTES, Header, data, header};
-use crate::cursor::Cursor;
 use crate::error::{Error, Finding, Result};
 use crate::ledger::{Cause, Fate};
-use crate::limits::LIMITS;
 use crate::private::Sealed;
 use crate::record::{Checked, Rows, Value};
 use crate::saturating::saturating_usize;
-use crate::source::{Source, Window};
-use crate::walk::stream::{End, Framed, Point, Stop, Stream, Unit};
+use crate::source::Source;
+use crate::walk::stream::{End, Framed, Point, Search, Stop, Stream, Unit};
 use crate::walk::{Advance, Begin, Driver, Options};
 
 /// What a [`Carry`](crate::walk::Carry) has of a TFRecord file.
@@ -23,12 +21,7 @@ pub(super) struct State {
     proven: bool,
 }
 
-/// The windows of a search, which leave the scan's own where it is.
-#[derive(Default)]
-pub(super) struct TfRecord {
-    probe: Window,
-    pieces: Window,
-}
+pub(super) struct TfRecord;
 
 /// Walks one file.
 pub(super) type TfRecordWalk = Driver<Stream<TfRecord>>;
@@ -40,7 +33,7 @@ impl TfRecordWalk {
         begin: Begin<'_>,
     ) -> Result<Self> {
         let point = Point::of(begin, TfRecord::FILE, State::default())?;
-        Stream::new(source, options, point, TfRecord::default()).map(Self::new)
+        Stream::new(source, options, point, TfRecord).map(Self::new)
     }
 }
 
@@ -82,7 +75,7 @@ impl Unit for TfRecord {
         match compression(scan).filter(|_| is_whole && !scan.state.proven) {
             None => Ok(end),
             Some(how) => Err(Error::Format {
-                path: scan.input.source.path().map(Into::into),
+                path: scan.input.path().map(Into::into),
                 message: format!("expected TFRecord records, found a file that {how} compressed"),
                 next: Some("decompress it first, and read the result"),
             }),
@@ -125,20 +118,10 @@ impl Framed for TfRecord {
     fn judge(
         scan: &mut Stream<Self>,
         header: Header,
-        is_held: bool,
+        _: bool,
     ) -> std::result::Result<(), Stop<Finding>> {
         let at = scan.at();
-        let window = match is_held {
-            true => &mut scan.input.window,
-            false => &mut scan.unit.pieces,
-        };
-        let fault = data(
-            &*scan.input.source,
-            &scan.input.options,
-            window,
-            (at, &header),
-        )?;
-        if let Some(fault) = fault {
+        if let Some(fault) = data(&mut scan.input, at, &header)? {
             return Err(Stop::Fault(Box::new(fault)));
         }
         scan.records.push((at, header.length));
@@ -146,7 +129,7 @@ impl Framed for TfRecord {
     }
 
     #[inline]
-    fn commit(scan: &mut Stream<Self>, _: bool) -> Result<()> {
+    fn commit(scan: &mut Stream<Self>, _: Header, _: bool) -> Result<()> {
         scan.state.proven = true;
         Ok(())
     }
@@ -155,56 +138,40 @@ impl Framed for TfRecord {
 impl Stream<TfRecord> {
     /// Where the damage here ends, which begins with this header, whose length is not proven. `None` if nothing sound follows.
     fn search(&mut self, first: Header) -> Result<Option<End>> {
-        let (start, source) = (self.at(), self.input.source.clone());
-        let (mut at, mut candidate) = (start, Some(first));
+        let (start, len) = (self.at(), self.input.len());
+        let mut search = Search::new(start + 1, len - HEADER_BYTES as u64 + 1);
+        let (mut at, mut header) = (start, first);
         loop {
-            let left = source.len() - at;
-            if let Some(header) = candidate.filter(|header| header.total() <= left) {
+            let left = len - at;
+            if header.total() <= left {
                 let before = self.budget;
-                if !self.budget.try_spend(header.length, source.len()) {
+                if !self.budget.try_spend(header.length, len) {
                     return Ok(Some(End::Limit(at.max(start + HEADER_BYTES as u64))));
                 }
-                if data(
-                    &*source,
-                    &self.input.options,
-                    &mut self.unit.pieces,
-                    (at, &header),
-                )?
-                .is_none()
-                {
+                if data(&mut self.input, at, &header)?.is_none() {
                     self.budget.take_back(before);
                     // Only the header is damaged, or this is a record.
                     let end = if at == start { at + header.total() } else { at };
                     return Ok(Some(End::Followed(end)));
                 }
-            }
-            // What follows may be within the record of this header, which is still being written.
-            if self.input.is_growing()
-                && candidate.is_some_and(|header| header.is_proven() && header.total() > left)
-            {
+            } else if self.input.is_growing() && header.is_proven() {
+                // What follows may be within this record, which is still being written.
                 return Ok(None);
             }
-            at += u64::from(candidate.is_some());
-            let left = saturating_usize(source.len() - at);
-            if left < HEADER_BYTES {
-                return Ok(None);
-            }
-            self.input.options.poll()?;
-            let most = LIMITS
-                .search_piece_bytes
-                .min(self.input.options.window_bytes);
-            let piece = left.min(most.max(HEADER_BYTES));
-            self.unit.probe.load(&*source, at, HEADER_BYTES, piece)?;
-            let bytes = self.unit.probe.bytes(&*source, at);
-            let bytes = Cursor::new(bytes).run_up_to(piece);
-            let piece = bytes.len();
-            let mut headers = bytes.windows(HEADER_BYTES).map(Header::parse);
-            let place = headers.position(|parsed| parsed.is_some_and(|header| header.is_proven()));
-            at += place.unwrap_or(piece - HEADER_BYTES + 1) as u64;
-            candidate = place.and_then(|place| Header::parse(bytes.get(place..)?));
-            self.state.proven |= candidate.is_some();
+            (at, header) = match search.next(&mut self.input, HEADER_BYTES, 1, proven)? {
+                Some(found) => found,
+                None => return Ok(None),
+            };
+            self.state.proven = true;
         }
     }
+}
+
+/// The first of these places where a header whose length is proven begins.
+fn proven(bytes: &[u8], places: usize, _: u64) -> Option<(usize, Header)> {
+    let headers = bytes.windows(HEADER_BYTES).take(places).map(Header::parse);
+    let mut headers = headers.enumerate();
+    headers.find_map(|(place, header)| Some((place, header.filter(Header::is_proven)?)))
 }
 
 /// How a file is compressed that begins with these bytes and has no header that checks.
