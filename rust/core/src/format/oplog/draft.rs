@@ -12,8 +12,8 @@ use std::collections::HashMap;
 use super::keys::KeyTable;
 use super::layout::columns::{ABI, BATCH, CHECKPOINT, CHECKPOINTER, CLOCK, KEYS, VALUE, VERSION};
 use super::layout::fields::{
-    absent, all, binary, check_count, fixed, heads, list, parts, present, put_heads, read_heads,
-    uint,
+    absent, all, binary, check_count, fixed, heads, list, nullable, parts, present, put_heads,
+    read_heads, uint, values,
 };
 use super::layout::{
     Body, Bytes, Counts, Items, KEY_BYTES, Key, Read, Reader, Run, put_buffer, put_uint,
@@ -105,23 +105,18 @@ impl Message {
         Ok(message)
     }
 
-    /// How many keys the message declares.
-    fn key_count(&self) -> u64 {
-        self.keys.map_or(0, |keys| keys.count)
-    }
-
     /// The index of the first dangling clock entry. `reader` is at the first entry.
     pub(super) fn dangling<B: Bytes>(
         &self,
         reader: &mut Reader<B>,
         scope: Scope<'_>,
     ) -> Read<Option<(u64, Reference)>> {
-        if self.keys.is_none() {
+        let Some(own) = self.keys else {
             return Ok(None);
-        }
+        };
         for place in 0..self.clock.count {
             let reference = Reference::read(reader)?;
-            let is_own = scope.seq == Some(reference.seq) && reference.offset < self.key_count();
+            let is_own = scope.seq == Some(reference.seq) && reference.offset < own.count;
             if !is_own && scope.key(reference).is_none() {
                 return Ok(Some((place, reference)));
             }
@@ -157,56 +152,44 @@ impl Message {
         scope: Scope<'a>,
     ) -> Read<Value<'a>> {
         Ok(match column {
-            CHECKPOINT => self
-                .system
-                .checkpoint
-                .map_or(Value::Null, |(hash, length)| {
-                    Value::Struct(vec![Value::Binary(body.get(hash)), Value::UInt64(length)])
-                }),
+            CHECKPOINT => nullable(self.system.checkpoint, |(hash, length)| {
+                Value::Struct(vec![Value::Binary(body.get(hash)), Value::UInt64(length)])
+            }),
             CLOCK if self.keys.is_some() => self.references(body, scope)?,
             CLOCK => heads(body, self.clock)?,
             VALUE => Value::Binary(body.get(self.value)),
-            KEYS => self.keys.map_or(Value::Null, |keys| {
-                let run = |place| Run {
-                    at: keys.at + place * KEY_BYTES,
-                    len: KEY_BYTES,
-                };
-                let key = |place| Value::Binary(body.get(run(place)));
+            KEYS => nullable(self.keys, |keys| {
+                let key = |place| Value::Binary(body.get(key_run(keys, place)));
                 Value::List((0..keys.count).map(key).collect())
             }),
-            _ => self.number(column).map_or(Value::Null, Value::UInt64),
+            _ => nullable(self.number(column), Value::UInt64),
         })
     }
 
     /// The clock of `draft-1.1`, with the keys that its references resolve to.
     fn references<'a>(&self, body: Body<'a>, scope: Scope<'a>) -> Read<Value<'a>> {
-        let mut reader = body.reader(self.clock.at);
-        let entry = |_| {
-            let reference = Reference::read(&mut reader)?;
-            let key = if scope.seq == Some(reference.seq) {
-                self.own_key(body, reference.offset)
-            } else {
-                scope.key(reference).map(<[u8; 32]>::as_slice)
+        values(body, self.clock, |reader| {
+            let reference = Reference::read(reader)?;
+            let own = self.keys.filter(|keys| reference.offset < keys.count);
+            let key = match scope.seq == Some(reference.seq) {
+                true => own.map(|keys| body.get(key_run(keys, reference.offset))),
+                false => scope.key(reference).map(<[u8; 32]>::as_slice),
             };
             Ok(Value::Struct(vec![
-                key.map_or(Value::Null, Value::Binary),
+                nullable(key, Value::Binary),
                 Value::UInt64(reference.length),
                 Value::UInt64(reference.seq),
                 Value::UInt64(reference.offset),
             ]))
-        };
-        (0..self.clock.count)
-            .map(entry)
-            .collect::<Read<_>>()
-            .map(Value::List)
+        })
     }
+}
 
-    fn own_key<'a>(&self, body: Body<'a>, offset: u64) -> Option<&'a [u8]> {
-        let keys = self.keys.filter(|keys| offset < keys.count)?;
-        Some(body.get(Run {
-            at: keys.at + offset * KEY_BYTES,
-            len: KEY_BYTES,
-        }))
+/// Where one of these keys is.
+const fn key_run(keys: Items, place: u64) -> Run {
+    Run {
+        at: keys.at + place * KEY_BYTES,
+        len: KEY_BYTES,
     }
 }
 
@@ -335,7 +318,10 @@ fn references(
         let name = format_args!("the length of clock entry {place}");
         put_uint(out, uint(length, name)?);
     }
-    let keys = present(keys).map_or(Ok([].as_slice()), |keys| list(keys, "keys"))?;
+    let keys = match present(keys) {
+        Some(keys) => list(keys, "keys")?,
+        None => &[],
+    };
     for (place, key) in keys.iter().enumerate() {
         let key = fixed::<32>(key, format_args!("key {place}"))?;
         if naming.find(key).is_none() {
@@ -371,9 +357,12 @@ impl DeclaredKeys {
         naming: Naming<'_>,
     ) -> Result<(u64, u64)> {
         if *key == Value::Null {
-            let given = given.map_or_else(String::new, |(seq, offset)| {
-                format!(" (it refers to key {offset} of message {seq}, which was not found)")
-            });
+            let given = match given {
+                Some((seq, offset)) => {
+                    format!(" (it refers to key {offset} of message {seq}, which was not found)")
+                }
+                None => String::new(),
+            };
             return Err(Error::Usage(format!(
                 "clock entry {place} has no key{given}: a message with a reference that leads nowhere cannot be written. Give the key, or leave the entry out"
             )));

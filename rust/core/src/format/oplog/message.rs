@@ -172,8 +172,11 @@ impl Record {
 
     /// Its sequence number as a value.
     pub(super) fn seq(&self) -> Value<'static> {
-        let seq = self.seq.and_then(|seq| i64::try_from(seq).ok());
-        seq.map_or(Value::Null, Value::Int64)
+        match self.seq.map(i64::try_from) {
+            Some(Ok(seq)) => Value::Int64(seq),
+            // Unknown, or one that the column cannot hold.
+            Some(Err(_)) | None => Value::Null,
+        }
     }
 
     /// The value of a column other than the sequence number.
@@ -218,7 +221,10 @@ impl Frame {
     /// whole in `bytes`, but in the file.
     #[inline(always)]
     pub(super) fn parse(bytes: &[u8], available: u64) -> Result<Option<Self>, Finding> {
-        let head = bytes.first().map_or(1, |first| uint_bytes(*first));
+        let head = match bytes.first() {
+            Some(first) => uint_bytes(*first),
+            None => 1,
+        };
         if head > available {
             let needed = head;
             return Err(Finding::Truncated { needed, available });

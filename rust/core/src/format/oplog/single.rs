@@ -65,7 +65,7 @@ pub fn decode_message<B: AsRef<[u8]> + Send>(
 /// [`Error::Usage`] for values that the dialect cannot represent.
 pub fn encode_message(fields: &[Value<'_>], dialect: Dialect) -> Result<Vec<u8>> {
     let mut out = Vec::new();
-    let seq = fields.first().map_or(Ok(None), fields::seq)?;
+    let seq = fields::seq(fields)?;
     match dialect {
         Dialect::Autobase => autobase::encode(&mut out, fields)?,
         Dialect::Draft | Dialect::Draft11 => {

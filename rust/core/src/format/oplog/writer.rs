@@ -109,7 +109,7 @@ impl Writer {
     pub fn append(&mut self, fields: &[Value<'_>]) -> Result<u64> {
         self.out.check_open()?;
         let seq = self.seq;
-        if let Some(given) = fields.first().map_or(Ok(None), fields::seq)?
+        if let Some(given) = fields::seq(fields)?
             && given != seq
         {
             return Err(Error::Usage(format!(

@@ -24,7 +24,7 @@ use super::layout::columns::{
     BATCH, CHECKPOINT, CLOCK, DIGEST, EXTRA, FLAGS, KEYS, MAX_SUPPORTED_VERSION, OPTIMISTIC, TRACE,
     VALUE, VERSION,
 };
-use super::layout::fields::{heads, read_heads};
+use super::layout::fields::{heads, nullable, read_heads, values};
 use super::layout::{Body, Bytes, Counts, Fault, Items, KEY_BYTES, Read, Reader, Run};
 use crate::record::Value;
 
@@ -113,17 +113,14 @@ impl Message {
 
     /// The number of items in its arrays. The blocks of a view are counted as part of the views.
     pub(super) fn items(&self) -> u64 {
-        let trace = self.trace.map_or(0, |trace| {
-            let items = trace.system.count.saturating_add(trace.encryption.count);
-            items.saturating_add(trace.user.count)
-        });
+        let trace = self
+            .trace
+            .map(|trace| [trace.system, trace.encryption, trace.user]);
         let user = self.checkpoint.and_then(|checkpoint| checkpoint.user);
-        let user = user.map_or(0, |user| user.count);
-        self.node
-            .heads
-            .count
-            .saturating_add(trace)
-            .saturating_add(user)
+        let arrays = trace.into_iter().flatten().chain(user);
+        arrays.fold(self.node.heads.count, |all, items| {
+            all.saturating_add(items.count)
+        })
     }
 
     /// The value of a column of unsigned integers. `None` for other columns, and if the message lacks it.
@@ -154,7 +151,7 @@ impl Message {
 
     /// The value of a column other than the sequence number.
     pub(super) fn field<'a>(&self, body: Body<'a>, column: usize) -> Read<Value<'a>> {
-        let binary = |run: Option<Run>| run.map_or(Value::Null, |run| Value::Binary(body.get(run)));
+        let binary = |run| nullable(run, |run| Value::Binary(body.get(run)));
         Ok(match column {
             CHECKPOINT => match &self.checkpoint {
                 Some(checkpoint) => self.checkpoint_field(body, checkpoint)?,
@@ -162,8 +159,8 @@ impl Message {
             },
             CLOCK => heads(body, self.node.heads)?,
             VALUE => binary(Some(self.node.value).filter(|value| value.len > 0)),
-            OPTIMISTIC => self.optimistic.map_or(Value::Null, Value::Boolean),
-            DIGEST => self.digest.map_or(Value::Null, |digest| {
+            OPTIMISTIC => nullable(self.optimistic, Value::Boolean),
+            DIGEST => nullable(self.digest, |digest| {
                 Value::Struct(vec![Value::UInt64(digest.pointer), binary(digest.key)])
             }),
             TRACE => match &self.trace {
@@ -171,26 +168,26 @@ impl Message {
                 None => Value::Null,
             },
             EXTRA => binary(self.extra),
-            _ => self.number(column).map_or(Value::Null, Value::UInt64),
+            _ => nullable(self.number(column), Value::UInt64),
         })
     }
 
     fn checkpoint_field<'a>(&self, body: Body<'a>, checkpoint: &Checkpoint) -> Read<Value<'a>> {
-        let view = |view: Option<Checkpointer>| view.map_or(Value::Null, |view| view.field(body));
-        let user = checkpoint.user.map_or(Ok(Value::Null), |user| {
-            list(body, user, |reader| {
-                let view = if self.version == 2 {
-                    v2::checkpointer(reader)?
-                } else {
-                    old_checkpointer(reader)?
+        let view = |view| nullable(view, |view: Checkpointer| view.field(body));
+        let user = match checkpoint.user {
+            None => Value::Null,
+            Some(user) => values(body, user, |reader| {
+                let view = match self.version {
+                    2 => v2::checkpointer(reader)?,
+                    _ => old_checkpointer(reader)?,
                 };
                 Ok(view.field(body))
-            })
-        });
+            })?,
+        };
         Ok(Value::Struct(vec![
             view(checkpoint.system),
             view(checkpoint.encryption),
-            user?,
+            user,
         ]))
     }
 }
@@ -217,7 +214,7 @@ impl Checkpointer {
 
 impl Trace {
     fn field<'a>(&self, body: Body<'a>) -> Read<Value<'a>> {
-        let user = list(body, self.user, |reader| {
+        let user = values(body, self.user, |reader| {
             let (view, blocks) = v2::view(reader)?;
             Ok(Value::Struct(vec![
                 Value::UInt64(view),
@@ -239,22 +236,9 @@ fn index_checkpoint<B: Bytes>(reader: &mut Reader<B>) -> Read<(Run, u64)> {
 }
 
 fn uints<'a>(body: Body<'a>, items: Items) -> Read<Value<'a>> {
-    list(body, items, |reader| {
+    values(body, items, |reader| {
         reader.uint("an item").map(Value::UInt64)
     })
-}
-
-/// An array that was checked before, as values.
-fn list<'a>(
-    body: Body<'a>,
-    items: Items,
-    mut item: impl FnMut(&mut Reader<Body<'a>>) -> Read<Value<'a>>,
-) -> Read<Value<'a>> {
-    let mut reader = body.reader(items.at);
-    (0..items.count)
-        .map(|_| item(&mut reader))
-        .collect::<Read<_>>()
-        .map(Value::List)
 }
 
 fn read_v1<B: Bytes>(reader: &mut Reader<B>) -> Read<Message> {

@@ -182,8 +182,10 @@ pub(in crate::format::oplog) fn encode(out: &mut Vec<u8>, fields: &[Value<'_>]) 
     put_uint(out, 2);
     put_heads(out, clock)?;
     put_uint(out, uint(batch, "batch")?);
-    let value = present(value).map_or(Ok([].as_slice()), |value| binary(value, "value"))?;
-    put_buffer(out, value);
+    match present(value) {
+        Some(value) => put_buffer(out, binary(value, "value")?),
+        None => put_buffer(out, &[]),
+    }
 
     let optimistic = match optimistic {
         Value::Null => false,
@@ -232,7 +234,10 @@ const fn flag(set: bool, flag: u64) -> u64 {
 
 /// The outer flags: the ones that the fields imply, and the unknown ones of those given.
 fn all_flags(given: &Value<'_>, implied: u64) -> Result<u64> {
-    let given = present(given).map_or(Ok(0), |given| uint(given, "flags"))?;
+    let given = match present(given) {
+        Some(given) => uint(given, "flags")?,
+        None => 0,
+    };
     let contradicted = given & KNOWN & !implied;
     if contradicted != 0 {
         return Err(Error::Usage(format!(

@@ -107,14 +107,22 @@ pub(crate) fn absent(value: &Value<'_>, name: &str, why: &str) -> Result<()> {
     }
 }
 
-/// The sequence number, if one is given.
-pub(crate) fn seq(value: &Value<'_>) -> Result<Option<u64>> {
-    match value {
-        Value::Null => Ok(None),
-        Value::Int64(number) => u64::try_from(*number)
+/// The sequence number of a message with these fields, if one is given.
+pub(crate) fn seq(fields: &[Value<'_>]) -> Result<Option<u64>> {
+    match fields.first() {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Int64(number)) => u64::try_from(*number)
             .map(Some)
             .map_err(|_| Error::Usage(format!("seq is {number}: it cannot be negative"))),
-        other => Err(wrong("seq", "a signed integer", other)),
+        Some(other) => Err(wrong("seq", "a signed integer", other)),
+    }
+}
+
+/// The value of a field that a message may lack: null then.
+pub(crate) fn nullable<'a, T>(field: Option<T>, value: impl FnOnce(T) -> Value<'a>) -> Value<'a> {
+    match field {
+        Some(field) => value(field),
+        None => Value::Null,
     }
 }
 
@@ -132,18 +140,24 @@ fn head<B: Bytes>(reader: &mut Reader<B>) -> Read<(Run, u64)> {
 
 /// Such a clock as values.
 pub(crate) fn heads<'a>(body: Body<'a>, clock: Items) -> Read<Value<'a>> {
-    let mut reader = body.reader(clock.at);
-    let entry = |_| {
-        let (key, length) = head(&mut reader)?;
+    values(body, clock, |reader| {
+        let (key, length) = head(reader)?;
         Ok(Value::Struct(vec![
             Value::Binary(body.get(key)),
             Value::UInt64(length),
         ]))
-    };
-    (0..clock.count)
-        .map(entry)
-        .collect::<Read<_>>()
-        .map(Value::List)
+    })
+}
+
+/// An array that was checked before, as values.
+pub(crate) fn values<'a>(
+    body: Body<'a>,
+    items: Items,
+    mut item: impl FnMut(&mut Reader<Body<'a>>) -> Read<Value<'a>>,
+) -> Read<Value<'a>> {
+    let mut reader = body.reader(items.at);
+    let values = (0..items.count).map(|_| item(&mut reader));
+    Ok(Value::List(values.collect::<Read<_>>()?))
 }
 
 /// Appends such a clock.
