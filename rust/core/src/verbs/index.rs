@@ -8,7 +8,7 @@ use super::Report;
 use super::paths::refuse_source;
 use crate::engine::IfExists;
 use crate::error::{Error, Result};
-use crate::format::chunked::{Entries, FORMAT, ITEM_BYTES, beside, build_index};
+use crate::format::chunked::{FORMAT, ITEM_BYTES, beside, beyond, build_index};
 use crate::output::NewFile;
 use crate::source::{FileSource, Source};
 use crate::text;
@@ -83,9 +83,7 @@ fn keep_what_is_missing(source: &dyn Source, options: &Options, index: &Path) ->
         // It may be the one that knows more.
         Err(error) => return Err(error),
     };
-    let mut entries = Entries::new(source, &existing, options);
-    entries.by_ref().try_for_each(|entry| entry.map(drop))?;
-    let Some(beyond) = entries.beyond() else {
+    let Some(beyond) = beyond(source, &existing, options)? else {
         return Ok(());
     };
     Err(Error::Usage(format!(

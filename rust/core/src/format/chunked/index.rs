@@ -8,6 +8,7 @@
 //! CRC-32 (IEEE) of the 16 bytes before it. If an index is damaged, the segment is read without it.
 
 use std::io::ErrorKind;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ use crate::engine::WriteOptions;
 use crate::engine::append::survey;
 use crate::error::{Error, Result};
 use crate::ledger::{Cause, Fate, Kind, Span, Summary, Tiling};
+use crate::limits::LIMITS;
 use crate::output::{Appender, Spool};
 use crate::saturating::saturating_usize;
 use crate::source::{FileSource, Source, Window, data_end};
@@ -68,92 +70,43 @@ pub fn beside(path: &Path) -> Option<PathBuf> {
     (index != path).then_some(index)
 }
 
-/// A range of an index's ledger, and its item if that is good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// The range. Its kind is [`Kind::Record`] if it is a good item.
-    pub span: Span,
-    /// The item.
-    pub item: Option<Item>,
-}
-
-/// An index's ledger, in bounded memory: an iterator over its ranges, each checked against the segment.
-pub struct Entries<'a> {
+/// The items of an index, each checked against its segment.
+struct Items<'a> {
     log: &'a dyn Source,
     index: &'a dyn Source,
-    options: Options,
+    options: &'a Options,
     window: Window,
-    at: u64,
     last: Option<Item>,
-    /// Whether any item's checksum matched.
-    verified: bool,
-    fate: Option<Fate>,
-    tiling: Tiling,
-    spans: Vec<Span>,
-    item: Option<Item>,
-    failed: bool,
     data_end: DataEnd,
+    found: Found,
+}
+
+/// What an index has, beside its good items.
+#[derive(Default)]
+struct Found {
+    /// Whether any item's checksum matches.
+    verified: bool,
+    /// As [`Index::beyond`].
     beyond: Option<Item>,
 }
 
-impl<'a> Entries<'a> {
-    /// Creates the ledger of an index of the segment `log`.
-    #[must_use]
-    pub fn new(log: &'a dyn Source, index: &'a dyn Source, options: &Options) -> Self {
-        Self {
-            log,
-            index,
-            options: options.clone(),
-            window: Window::default(),
-            at: 0,
-            last: None,
-            verified: false,
-            fate: None,
-            tiling: Tiling::default(),
-            spans: Vec::new(),
-            item: None,
-            failed: false,
-            data_end: DataEnd::default(),
-            beyond: None,
-        }
-    }
-
-    /// As [`Index::beyond`], of what was read so far.
-    #[must_use]
-    pub const fn beyond(&self) -> Option<Item> {
-        self.beyond
-    }
-
-    /// Whether any item read so far has a matching checksum. After damage, all items up to the next good one are
-    /// read.
-    const fn any_verified(&self) -> bool {
-        self.verified
-    }
-
+impl Items<'_> {
     /// The item at `at`, or its cause if it is damaged.
     fn examine(&mut self, at: u64) -> Result<std::result::Result<Item, Cause>> {
-        let left = saturating_usize(self.index.len() - at);
-        self.window.load(
-            self.index,
-            at,
-            left.min(ITEM_BYTES),
-            self.options.window_bytes,
-        )?;
-        let item = match judge::item(self.window.bytes(self.index, at)) {
+        let left = saturating_usize(self.index.len() - at).min(ITEM_BYTES);
+        let ahead = self.options.window_bytes;
+        let item = match judge::item(self.window.exact(self.index, at, left, ahead)?) {
             Ok(item) => item,
             Err(cause) => return Ok(Err(cause)),
         };
-        self.verified = true;
+        self.found.verified = true;
         let agrees = hop::chunk_of(item, self.log)?.is_some();
         if !agrees {
-            let data_end = self.data_end.of(self.log, &self.options)?;
+            let data_end = self.data_end.of(self.log, self.options)?;
             let is_beyond = u64::try_from(item.file_offset).is_ok_and(|at| at >= data_end);
-            if is_beyond
-                && self
-                    .beyond
-                    .is_none_or(|known| known.file_offset < item.file_offset)
-            {
-                self.beyond = Some(item);
+            let is_last = |known: Item| known.file_offset < item.file_offset;
+            if is_beyond && self.found.beyond.is_none_or(is_last) {
+                self.found.beyond = Some(item);
             }
         }
         Ok(judge::item_verdict(item, agrees, self.last))
@@ -168,67 +121,66 @@ impl<'a> Entries<'a> {
             }
             at += ITEM_BYTES as u64;
         }
-        Ok(Fate::of_tail(self.verified))
-    }
-
-    /// Commits the next item, or the damage there.
-    fn advance(&mut self) -> Result<()> {
-        let at = self.at;
-        let end = (at + ITEM_BYTES as u64).min(self.index.len());
-        let cause = match self.examine(at)? {
-            Ok(item) => {
-                self.tiling.cover(end, Kind::Record, None, &mut self.spans);
-                (self.last, self.item, self.fate) = (Some(item), Some(item), None);
-                self.at = end;
-                return Ok(());
-            }
-            Err(cause) => cause,
-        };
-        let fate = match self.fate {
-            Some(fate) => fate,
-            None => {
-                let fate = self.look_ahead(end)?;
-                *self.fate.insert(fate)
-            }
-        };
-        self.tiling
-            .cover(end, fate.kind(cause), Some(cause), &mut self.spans);
-        self.at = end;
-        Ok(())
-    }
-
-    fn next_entry(&mut self) -> Result<Option<Entry>> {
-        while self.spans.is_empty() && self.at < self.index.len() {
-            self.options.poll()?;
-            self.advance()?;
-        }
-        if self.spans.is_empty() {
-            self.tiling.finish(&mut self.spans);
-        }
-        if self.spans.is_empty() {
-            return Ok(None);
-        }
-        let span = self.spans.remove(0); // two at most
-        let item = if span.kind == Kind::Record {
-            self.item.take()
-        } else {
-            None
-        };
-        Ok(Some(Entry { span, item }))
+        Ok(Fate::of_tail(self.found.verified))
     }
 }
 
-impl Iterator for Entries<'_> {
-    type Item = Result<Entry>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.failed {
-            return None;
+/// Goes through an index of the segment `log` in bounded memory. `take` gets each range of its ledger, and the item there if it is good.
+fn go_through(
+    log: &dyn Source,
+    index: &dyn Source,
+    options: &Options,
+    mut take: impl FnMut(Span, Option<Item>),
+) -> Result<Found> {
+    let mut items = Items {
+        log,
+        index,
+        options,
+        window: Window::default(),
+        last: None,
+        data_end: DataEnd::default(),
+        found: Found::default(),
+    };
+    let (mut tiling, mut spans, mut fate) = (Tiling::default(), Vec::new(), None);
+    while tiling.end() < index.len() {
+        options.poll()?;
+        let at = tiling.end();
+        let end = (at + ITEM_BYTES as u64).min(index.len());
+        let item = match items.examine(at)? {
+            Ok(item) => {
+                (items.last, fate) = (Some(item), None);
+                tiling.cover(end, Kind::Record, None, &mut spans);
+                Some(item)
+            }
+            Err(cause) => {
+                let known = match fate {
+                    Some(known) => known,
+                    None => items.look_ahead(end)?,
+                };
+                fate = Some(known);
+                tiling.cover(end, known.kind(cause), Some(cause), &mut spans);
+                None
+            }
+        };
+        for span in spans.drain(..) {
+            take(span, item.filter(|_| span.kind == Kind::Record));
         }
-        let entry = self.next_entry();
-        self.failed = entry.is_err();
-        entry.transpose()
     }
+    tiling.finish(&mut spans);
+    spans.into_iter().for_each(|span| take(span, None));
+    Ok(items.found)
+}
+
+/// As [`Index::beyond`], in bounded memory.
+///
+/// # Errors
+/// As [`Index::read`].
+pub(crate) fn beyond(
+    log: &dyn Source,
+    index: &dyn Source,
+    options: &Options,
+) -> Result<Option<Item>> {
+    Ok(go_through(log, index, options, |_, _| {})?.beyond)
 }
 
 /// An index, read whole.
@@ -246,24 +198,23 @@ pub struct Index {
 }
 
 impl Index {
-    /// Reads an index of the segment `log`. Memory grows with the index; [`Entries`] returns the same one by one.
+    /// Reads an index of the segment `log`. Memory grows with the index.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), [`Error::Interrupted`](crate::Error::Interrupted). Damage is in the
     /// ledger.
     pub fn read(log: &dyn Source, index: &dyn Source, options: &Options) -> Result<Self> {
-        let mut read = Self {
+        let (mut items, mut spans) = (Vec::new(), Vec::new());
+        let found = go_through(log, index, options, |span, item| {
+            spans.push(span);
+            items.extend(item);
+        })?;
+        Ok(Self {
             size: index.len(),
-            ..Self::default()
-        };
-        let mut entries = Entries::new(log, index, options);
-        for entry in &mut entries {
-            let Entry { span, item } = entry?;
-            read.spans.push(span);
-            read.items.extend(item);
-        }
-        read.beyond = entries.beyond();
-        Ok(read)
+            items,
+            spans,
+            beyond: found.beyond,
+        })
     }
 }
 
@@ -275,12 +226,9 @@ pub(super) fn stated(log: &Arc<dyn Source>, options: &Options) -> Result<Option<
     let Some(index) = find(&**log, options) else {
         return Ok(None);
     };
-    let mut entries = Entries::new(&**log, &*index, options);
-    entries.by_ref().try_for_each(|entry| entry.map(drop))?;
-    let place = |item: Item| u64::try_from(item.file_offset).ok();
-    let end = entries.beyond().and_then(place);
-    Ok(end.map(|end| Stated {
-        end,
+    let beyond = beyond(&**log, &*index, options)?;
+    Ok(beyond.map(|item| Stated {
+        end: item.file_offset.cast_unsigned(),
         records: None,
         front: 0,
     }))
@@ -289,35 +237,52 @@ pub(super) fn stated(log: &Arc<dyn Source>, options: &Options) -> Result<Option<
 /// The last item of an index that is before an offset in the log, and the first few after it.
 ///
 /// # Errors
-/// [`Error::Io`].
+/// [`Error::Interrupted`].
 pub(super) fn around(index: &dyn Source, at: u64) -> Result<(Option<Item>, Vec<Item>)> {
-    let (mut before, mut after) = (None, Vec::new());
-    let items = index.len() / ITEM_BYTES as u64;
-    let read = |number: u64| {
-        let mut bytes = [0; ITEM_BYTES];
-        index.read_exact_at(number * ITEM_BYTES as u64, &mut bytes)?;
-        Ok::<_, Error>(judge::item(&bytes).ok())
+    let place = |item: Item| u64::try_from(item.file_offset);
+    let low = partition(index, |item| place(item).is_ok_and(|place| place < at))?;
+    let before = match low.checked_sub(1) {
+        Some(last) => first_item(index, last..low)?.map(|(_, item)| item),
+        None => None,
     };
-    // They ascend, but for damaged ones: what is found then is not in place.
-    let (mut low, mut high) = (0, items);
-    while low < high {
-        let middle = low.midpoint(high);
-        let item = read(middle)?.filter(|item| item.file_offset >= 0);
-        match item.is_some_and(|item| item.file_offset.cast_unsigned() < at) {
-            true => low = middle + 1,
-            false => high = middle,
-        }
-    }
-    if let Some(last) = low.checked_sub(1) {
-        before = read(last)?;
-    }
-    for number in low..items.min(low.saturating_add(MAX_AFTER)) {
-        let item = read(number)?;
-        after.extend(
-            item.filter(|item| item.file_offset >= 0 && item.file_offset.cast_unsigned() > at),
-        );
+    let mut after = Vec::new();
+    for number in low..low.saturating_add(MAX_AFTER) {
+        let item = first_item(index, number..number + 1)?.map(|(_, item)| item);
+        after.extend(item.filter(|item| place(*item).is_ok_and(|place| place > at)));
     }
     Ok((before, after))
+}
+
+/// The number of the first item that is not before something, if the index is right: items ascend.
+pub(super) fn partition(index: &dyn Source, is_before: impl Fn(Item) -> bool) -> Result<u64> {
+    let (mut low, mut high) = (0, index.len() / ITEM_BYTES as u64);
+    while low < high {
+        let middle = low.midpoint(high);
+        let near = middle..high.min(middle + LIMITS.near_index_items);
+        match first_item(index, near)? {
+            Some((place, item)) if is_before(item) => low = place + 1,
+            _ => high = middle,
+        }
+    }
+    Ok(low)
+}
+
+/// The first of these items whose checksum matches, and its number.
+pub(super) fn first_item(index: &dyn Source, places: Range<u64>) -> Result<Option<(u64, Item)>> {
+    let items = index.len() / ITEM_BYTES as u64;
+    for place in places.start..places.end.min(items) {
+        let mut bytes = [0; ITEM_BYTES];
+        match index.read_exact_at(place * ITEM_BYTES as u64, &mut bytes) {
+            Ok(()) => {}
+            // An unreadable index is treated as absent.
+            Err(Error::Io { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        if let Ok(item) = judge::item(&bytes) {
+            return Ok(Some((place, item)));
+        }
+    }
+    Ok(None)
 }
 
 /// Walks a segment, damaged or not, and passes to `put` the item of each good chunk that has records, in order.
@@ -425,13 +390,12 @@ impl IndexRepair {
 
     /// Writes what is missing, puts aside what is wrong or too much, and returns the index for appending.
     pub(super) fn repair(mut self, log: &dyn Source, options: &WriteOptions) -> Result<Appender> {
-        let len = self.existing.as_ref().map_or(0, Source::len);
-        if let Some(existing) = self
-            .existing
-            .as_ref()
-            .filter(|_| self.right == 0 && len > 0)
-        {
-            self.refuse_foreign(log, existing, options)?;
+        let mut len = 0;
+        if let Some(existing) = &self.existing {
+            len = existing.len();
+            if self.right == 0 && len > 0 {
+                self.refuse_foreign(log, existing, options)?;
+            }
         }
         let mut out = Appender::open(&self.disk, &self.path, true)?;
         match self.write(&mut out, len) {
@@ -472,11 +436,10 @@ impl IndexRepair {
         options: &WriteOptions,
     ) -> Result<()> {
         let reading = Options::default().interrupt(options.interrupt.clone());
-        let mut entries = Entries::new(log, existing, &reading);
-        let first = entries.next().transpose()?;
+        let has_item = go_through(log, existing, &reading, |_, _| {})?.verified;
         let is_short = existing.len() < ITEM_BYTES as u64;
         let is_zero = data_end(existing, || reading.poll())? == 0;
-        if first.is_none() || entries.any_verified() || is_short || is_zero {
+        if has_item || is_short || is_zero {
             return Ok(());
         }
         Err(Error::io(

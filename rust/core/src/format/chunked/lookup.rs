@@ -9,11 +9,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::hop::{Gap, Hop, chunk_of};
-use super::judge::{self, Fault, Refusal};
-use super::layout::{ITEM_BYTES, Item};
+use super::index::{first_item, partition};
+use super::judge::{Fault, Refusal};
+use super::layout::Item;
 use super::walk::ChunkedScan;
 use super::{COLUMNS, index};
-use crate::error::{Error, Result};
+use crate::bug::OrBug;
+use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::private::Sealed;
 use crate::record::{OwnedRows, RecordId, Value};
@@ -44,8 +46,10 @@ impl Known {
     /// The last but one of them before a message offset.
     fn before(&self, offset: u64) -> Gap {
         let place = self.gaps.partition_point(|gap| gap.end <= offset);
-        let gap = place.checked_sub(2).and_then(|place| self.gaps.get(place));
-        gap.copied().unwrap_or_default()
+        match place.checked_sub(2).and_then(|place| self.gaps.get(place)) {
+            Some(gap) => *gap,
+            None => Gap::default(), // the beginning
+        }
     }
 
     /// Adds a gap that was reached, if it is the n-th.
@@ -158,17 +162,7 @@ impl ChunkedLookup {
         let Some(index) = self.index.as_deref() else {
             return Ok(None);
         };
-        let items = index.len() / ITEM_BYTES as u64;
-        // If the index is right, the items before `low` are at most `offset`.
-        let (mut low, mut high) = (0, items);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            let near = middle..high.min(middle + LIMITS.near_index_items);
-            match first_item(index, near)? {
-                Some((place, item)) if is_at_most(item, offset) => low = place + 1,
-                _ => high = middle,
-            }
-        }
+        let low = partition(index, |item| is_at_most(item, offset))?;
         let mut before = (low.saturating_sub(LIMITS.near_index_items)..low).rev();
         let Some((last_item, last)) =
             self.next_chunk(index, &mut before, |item| is_at_most(item, offset))?
@@ -249,13 +243,12 @@ impl ChunkedLookup {
                     unknown.push(offset);
                     0
                 }
-                Located::Absent(_, next) => {
-                    next.map_or(others.len(), |next| below(next.cast_unsigned()))
-                }
+                Located::Absent(_, None) => others.len(),
+                Located::Absent(_, Some(next)) => below(next.cast_unsigned()),
                 Located::After(gap, end) => {
                     let taken = below(end);
                     let (here, _) = rest.split_at(1 + taken);
-                    let last = here.last().unwrap_or(&offset);
+                    let last = here.last().or_bug("the offset that was located")?;
                     // If some are missing, it ends at the first good chunk after them.
                     let mut walk = ChunkedScan::after_gap(self.source.clone(), &options, gap)?;
                     walk.unit.bounds.offsets = offset..last + 1;
@@ -327,21 +320,4 @@ impl Lookup for ChunkedLookup {
 /// Whether an item's chunk begins at or before `offset`.
 fn is_at_most(item: Item, offset: u64) -> bool {
     u64::try_from(item.offset).is_ok_and(|start| start <= offset)
-}
-
-/// The first of these items whose checksum matches, and its number.
-fn first_item(index: &dyn Source, places: std::ops::Range<u64>) -> Result<Option<(u64, Item)>> {
-    for place in places {
-        let mut bytes = [0; ITEM_BYTES];
-        match index.read_exact_at(place * ITEM_BYTES as u64, &mut bytes) {
-            Ok(()) => {}
-            // An unreadable index is treated as absent.
-            Err(Error::Io { .. }) => return Ok(None),
-            Err(error) => return Err(error),
-        }
-        if let Ok(item) = judge::item(&bytes) {
-            return Ok(Some((place, item)));
-        }
-    }
-    Ok(None)
 }

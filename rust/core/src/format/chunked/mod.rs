@@ -45,8 +45,9 @@ use crate::spec::settings::{APPENDS, FormatOption, OptionKind, ZERO_TORN_TAIL};
 use crate::spec::{Applied, FirstUnit, Spec, Tail};
 use crate::walk::{Begin, Options, Step, Walk};
 
+pub(crate) use index::beyond;
 #[doc(hidden)]
-pub use index::{Entries, Entry, INDEX_EXTENSION, Index, beside, build_index};
+pub use index::{INDEX_EXTENSION, Index, beside, build_index};
 #[doc(hidden)]
 pub use layout::{ITEM_BYTES, Item};
 #[doc(hidden)]
@@ -178,29 +179,19 @@ fn detect(source: &dyn Source, _: &Options) -> Result<Likelihood> {
     let len = source.len();
     let want = saturating_usize(len).min(DETECT_BYTES);
     let mut window = Window::default();
-    window.load(
-        source,
-        0,
-        want.min(HEADER_BYTES + compress::MAGIC.len()),
-        HEADER_BYTES,
-    )?;
-    let first = judge::structure(0, window.bytes(source, 0), len);
+    let bytes = window.exact(source, 0, want, want)?;
+    let first = judge::structure(0, bytes, len);
     if first.verified().is_some() {
         let reason = "the first chunk header's CRC-32 matches".to_owned();
         return Ok(Likelihood::Certain(reason));
     }
-    let rest = window
-        .bytes(source, 0)
-        .get(HEADER_BYTES..)
-        .unwrap_or_default();
+    let rest = bytes.get(HEADER_BYTES..);
     if matches!(first, Head::Bad(Fault::HeaderChecksum { .. }))
-        && rest.starts_with(&compress::MAGIC)
+        && rest.is_some_and(|rest| rest.starts_with(&compress::MAGIC))
     {
         let reason = "a zstd frame is where the first chunk's payload should be".to_owned();
         return Ok(Likelihood::Likely(reason));
     }
-    window.load(source, 0, want, want)?;
-    let bytes = window.bytes(source, 0);
     let places = (0..want).step_by(resync::ALIGNMENT_BYTES);
     let found = places.filter(|place| {
         let header = bytes.get(*place..place + HEADER_BYTES);
