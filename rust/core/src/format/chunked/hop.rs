@@ -152,23 +152,20 @@ pub(super) fn split(
             Hop::Fault(_) => return Ok(Vec::new()),
         };
         let (at, next) = (gap.at, Gap::after(header, gap.at));
-        if portions
-            .last()
-            .is_none_or(|last| next.at - last.from > target)
-        {
-            if let Some(last) = portions.last_mut() {
-                last.until = at;
+        match portions.last_mut() {
+            Some(portion) if next.at - portion.from <= target => portion.last = at,
+            portion => {
+                if let Some(portion) = portion {
+                    portion.until = at;
+                }
+                portions.push(ChunkRange {
+                    before,
+                    from: at,
+                    start: header.start,
+                    last: at,
+                    until: len,
+                });
             }
-            portions.push(ChunkRange {
-                before,
-                from: at,
-                start: header.start,
-                last: at,
-                until: len,
-            });
-        }
-        if let Some(portion) = portions.last_mut() {
-            portion.last = at;
         }
         (before, gap) = (at, next);
     }

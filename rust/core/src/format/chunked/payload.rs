@@ -174,9 +174,11 @@ pub(super) fn check(
     };
     // One byte more than the limit shows that there is more.
     let most = saturating_usize(limit).saturating_add(1);
-    let stated = decoding.missing.unwrap_or_default();
-    let trusted = stated.min(LIMITS.unverified_bytes);
-    content.reserve_exact(saturating_usize(trusted).min(most));
+    let stated = decoding.missing;
+    if let Some(stated) = stated {
+        let trusted = stated.min(LIMITS.unverified_bytes);
+        content.reserve_exact(saturating_usize(trusted).min(most));
+    }
     let mut count = Count::new(header.records);
     loop {
         if content.len() == content.capacity() {
@@ -189,7 +191,8 @@ pub(super) fn check(
         }
         let total = content.len() as u64;
         if total > limit {
-            return Err(too_large(input, at, stated.max(total)));
+            let needed = stated.into_iter().fold(total, u64::max);
+            return Err(too_large(input, at, needed));
         }
         match piece {
             Piece::More => {}
@@ -268,32 +271,24 @@ pub(super) struct Bounds {
 
 impl Bounds {
     pub(super) fn of(filter: &Filter) -> Self {
-        let number = |bound: Option<Scalar>| match bound {
-            Some(Scalar::Integer(number)) => Some(number),
-            _ => None,
+        let number = |bound, none| match bound {
+            Some(Scalar::Integer(number)) => number,
+            _ => none,
         };
         // Offsets are at least 0 and below 2^63.
-        let offset = |bound| number(bound).map(|offset| saturating_bound(offset.max(0)));
-        let since = number(filter.least("timestamp"));
-        let until = number(filter.end("timestamp"));
-        // A bound outside the range of times admits all records or none.
-        let (most, least) = (i128::from(i64::MAX), i128::from(i64::MIN));
-        let is_none =
-            since.is_some_and(|since| since > most) || until.is_some_and(|until| until <= least);
-        let mut times = (i64::MIN, i64::MAX);
-        if let Some(since) = since.and_then(|since| since.try_into().ok()) {
-            times.0 = since;
-        }
-        if let Some(last) = until.and_then(|until| i64::try_from(until.saturating_sub(1)).ok()) {
-            times.1 = last;
-        }
-        if is_none {
-            times = (i64::MAX, i64::MIN);
-        }
+        let offset = |bound, none| saturating_bound(number(bound, none).max(0));
+        let (least, most) = (i128::from(i64::MIN), i128::from(i64::MAX));
+        let since = number(filter.least("timestamp"), least).max(least);
+        let last = number(filter.end("timestamp"), most + 1)
+            .saturating_sub(1)
+            .min(most);
         Self {
-            offsets: offset(filter.least("offset")).unwrap_or(0)
-                ..offset(filter.end("offset")).unwrap_or(u64::MAX),
-            times,
+            offsets: offset(filter.least("offset"), 0)..offset(filter.end("offset"), i128::MAX),
+            times: match (since.try_into(), last.try_into()) {
+                (Ok(since), Ok(last)) => (since, last),
+                // No time is as late, or as early.
+                _ => (i64::MAX, i64::MIN),
+            },
         }
     }
 
@@ -371,15 +366,8 @@ impl Rows for ChunkRows<'_> {
 
     fn times(&self) -> Option<(i64, i64)> {
         let first = self.records.first()?.timestamp;
-        // In pairs, which takes three comparisons instead of four, and two of these a turn.
-        let (fours, others) = self.records.as_chunks::<4>();
-        let times = fours.iter().fold((first, first), |times, four| {
-            let [a, b, c, d] = four.each_ref().map(|record| record.timestamp);
-            let (least, greatest) = (a.min(b).min(c.min(d)), a.max(b).max(c.max(d)));
-            (times.0.min(least), times.1.max(greatest))
-        });
-        let others = others.iter().map(|record| record.timestamp);
-        Some(others.fold(times, |(least, greatest), time| {
+        let times = self.records.iter().map(|record| record.timestamp);
+        Some(times.fold((first, first), |(least, greatest), time| {
             (least.min(time), greatest.max(time))
         }))
     }

@@ -3,22 +3,14 @@
 use std::ops::Range;
 
 use super::judge::{Extent, verified};
-use super::layout::{ALIGNMENT, HEADER_BYTES, align};
+use super::layout::{ALIGNMENT, HEADER_BYTES, Header, align};
 use super::payload::{Decoding, Piece};
 use super::walk::{ChunkedScan, Next};
 use crate::error::Result;
 use crate::ledger::{Fate, tail_end};
 use crate::limits::LIMITS;
 use crate::walk::follows_plausibly;
-use crate::walk::stream::Search;
-
-/// Where damage ends.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Reach {
-    pub(super) end: u64,
-    /// Whether the search budget ended there.
-    pub(super) limited: bool,
-}
+use crate::walk::stream::{End, Search};
 
 /// The result of trying a payload under a damaged header.
 enum Trial {
@@ -28,35 +20,26 @@ enum Trial {
 }
 
 impl ChunkedScan {
-    /// Rule 27: where the damage at `at` ends. Trying a payload takes the decoder from the chunk that is being
-    /// emitted.
-    pub(super) fn reach(&mut self, at: u64, extent: Extent) -> Result<Reach> {
+    /// Rule 27: where the damage at `at` ends: at an offset, whatever follows, or with the search budget. Trying a payload takes the
+    /// decoder from the chunk that is being emitted.
+    pub(super) fn reach(&mut self, at: u64, extent: Extent) -> Result<End> {
         let len = self.input.len();
-        let found = |end| Reach {
-            end,
-            limited: false,
-        };
         let header = match extent {
-            Extent::Known(end) => return Ok(found(end)),
-            Extent::Tail => return Ok(found(self.tail_end()?)),
+            Extent::Known(end) => return Ok(End::Followed(end)),
+            Extent::Tail => return Ok(End::Followed(self.tail_end()?)),
             Extent::Search(header) => header,
         };
-        if let Some(header) = header {
-            let end = header.payload_end(at);
-            if header.length > 0 && end <= len {
-                match self.try_payload(at..end)? {
-                    Trial::Whole => return Ok(found(align(end).min(len))),
-                    Trial::Not => {}
-                    // The header is damaged whatever follows.
-                    Trial::Limit => {
-                        let end = (at + ALIGNMENT).min(len);
-                        return Ok(Reach { end, limited: true });
-                    }
-                }
+        let end_of = |header: Header| header.payload_end(at);
+        let end = header.filter(|header| header.length > 0).map(end_of);
+        if let Some(end) = end.filter(|end| *end <= len) {
+            match self.try_payload(at..end)? {
+                Trial::Whole => return Ok(End::Followed(align(end).min(len))),
+                Trial::Not => {}
+                // The header is damaged whatever follows.
+                Trial::Limit => return Ok(End::Limit((at + ALIGNMENT).min(len))),
             }
         }
-        let next = self.find_header(at + ALIGNMENT)?;
-        Ok(found(match next {
+        Ok(End::Followed(match self.find_header(at + ALIGNMENT)? {
             Some(next) => next,
             None => self.tail_end()?,
         }))
@@ -74,13 +57,10 @@ impl ChunkedScan {
                 }
                 Ok(Next::Chunk(_)) => break Fate::Corrupt,
                 Ok(Next::Padding(end)) => at = end,
-                Err(fault) => {
-                    let reach = self.reach(at, fault.extent(at, self.input.len()))?;
-                    if reach.limited {
-                        break Fate::Corrupt;
-                    }
-                    at = reach.end;
-                }
+                Err(fault) => match self.reach(at, fault.extent(at, self.input.len()))? {
+                    End::Followed(end) => at = end,
+                    _ => break Fate::Corrupt,
+                },
             }
         };
         // The search that ended at `at` is made again too.

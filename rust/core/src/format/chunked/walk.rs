@@ -300,17 +300,14 @@ impl Unit for Chunked {
         let extent = fault.extent(at, scan.input.len());
         let is_known = matches!(extent, Extent::Known(_));
         let before = scan.state.twice_until;
-        let reach = scan.reach(at, extent)?;
-        if reach.limited {
-            return Ok(End::Limit(reach.end));
-        }
-        // A refused chunk that verifies is corrupt, whatever follows.
-        if is_known && is_refused(fault.cause()) {
-            return Ok(End::Followed(reach.end));
-        }
+        let end = match scan.reach(at, extent)? {
+            // A refused chunk that verifies is corrupt, whatever follows.
+            End::Followed(end) if !is_known || !is_refused(fault.cause()) => end,
+            end => return Ok(end),
+        };
         let fate = match scan.state.fate {
             Some(fate) => fate,
-            None => scan.look_ahead(reach.end)?,
+            None => scan.look_ahead(end)?,
         };
         if fate == Fate::Corrupt || !scan.input.is_growing() {
             scan.state.fate = Some(fate);
@@ -318,8 +315,8 @@ impl Unit for Chunked {
             scan.state.twice_until = before;
         }
         Ok(match fate {
-            Fate::Corrupt => End::Followed(reach.end),
-            fate => End::Last(reach.end, fate),
+            Fate::Corrupt => End::Followed(end),
+            fate => End::Last(end, fate),
         })
     }
 

@@ -44,7 +44,6 @@ pub struct Writer {
     frame: Vec<u8>,
     /// The smallest message offset that the next record can have. 2^63 if there is none.
     next: u64,
-    last: Option<i64>,
     found: Summary,
 }
 
@@ -84,7 +83,6 @@ impl Writer {
             start: 0,
             frame: Vec::new(),
             next: 0,
-            last: None,
             found: Summary::new(FORMAT.checked, Some(path), 0),
         };
         let ready = writer.prepare(index, options);
@@ -113,9 +111,17 @@ impl Writer {
         let lenient = append::reading(options);
         let mut walk = ChunkedWalk::open(source.clone(), &lenient, Begin::Beginning)?;
         self.found = Summary::new(FORMAT.checked, source.path(), source.len());
-        let mut tail = DamagedTail::default();
+        // The first damage after the last good chunk, and whether all there is torn.
+        let mut tail: Option<(Span, bool)> = None;
         let end = append::survey(&mut walk, &mut self.found, |walk| {
-            walk.spans().iter().for_each(|span| tail.add(*span));
+            for span in walk.spans() {
+                match span.kind {
+                    Kind::Chunk => tail = None,
+                    Kind::TornTail => _ = tail.get_or_insert((*span, true)),
+                    Kind::Corrupt => tail.get_or_insert((*span, true)).1 = false,
+                    _ => {}
+                }
+            }
             let mut chunks = walk.scan().chunks().iter();
             match repair.as_deref_mut() {
                 Some(repair) => chunks.try_for_each(|item| repair.expect(item)),
@@ -127,19 +133,14 @@ impl Writer {
             None => 0,
         };
         self.next = walk.scan().state.end;
-        self.last = self
-            .next
-            .checked_sub(1)
-            .and_then(|last| i64::try_from(last).ok());
-        let torn = tail.torn.filter(|_| tail.corrupt.is_none());
-        if let Some(torn) = torn.filter(|_| options.flag(&ZERO_TORN_TAIL))
-            && is_unfinished(&*source, &lenient, &torn)?
-        {
-            let name = self.out.quarantine(torn.start);
-            return self.out.remove_tail(torn.start..source.len(), false, name);
-        }
-        if let Some(damage) = tail.blocking() {
-            return Err(self.refuse(source, lenient, damage.start));
+        if let Some((damage, is_torn)) = tail {
+            let at = damage.start;
+            let is_removed = is_torn && options.flag(&ZERO_TORN_TAIL);
+            if is_removed && is_unfinished(&*source, &lenient, &damage)? {
+                let name = self.out.quarantine(at);
+                return self.out.remove_tail(at..source.len(), false, name);
+            }
+            return Err(self.refuse(source, lenient, at));
         }
         // The rest of the last padding is written with the next chunk.
         self.out.go_to(end);
@@ -168,7 +169,9 @@ impl Writer {
         value: &[u8],
     ) -> Result<i64> {
         self.out.check_open()?;
-        self.index.as_ref().map_or(Ok(()), Appender::check_open)?;
+        if let Some(index) = &self.index {
+            index.check_open()?;
+        }
         let offset = self.offset_of(offset)?;
         let record_bytes = value.len().saturating_add(RECORD_HEADER_BYTES);
         let length = u32::try_from(value.len())
@@ -200,7 +203,6 @@ impl Writer {
         self.content.extend_from_slice(value);
         self.records += 1;
         self.next = offset.cast_unsigned() + 1;
-        self.last = Some(offset);
         if self.content.len() >= self.chunk_bytes || self.records >= self.chunk_records {
             self.close_chunk()?;
             self.out.flush_if_full()?;
@@ -269,6 +271,13 @@ impl Writer {
         }
     }
 
+    fn on_index(&mut self, call: impl FnOnce(&mut Appender) -> Result<()>) -> Result<()> {
+        match &mut self.index {
+            Some(index) => call(index),
+            None => Ok(()),
+        }
+    }
+
     /// Closes the current chunk and hands everything to the operating system. It survives the end of this process.
     ///
     /// # Errors
@@ -287,7 +296,7 @@ impl Writer {
     pub fn sync(&mut self) -> Result<()> {
         self.close_chunk()?;
         self.out.sync()?;
-        self.index.as_mut().map_or(Ok(()), Appender::sync)
+        self.on_index(Appender::sync)
     }
 
     /// A summary of the file's content when it was opened.
@@ -311,30 +320,6 @@ fn now_micros() -> Result<i64> {
         .ok()
         .and_then(|since| i64::try_from(since.as_micros()).ok())
         .ok_or_else(|| Error::Usage("the clock is before 1970: give a timestamp".to_owned()))
-}
-
-/// The damage after the last good chunk.
-#[derive(Default)]
-struct DamagedTail {
-    torn: Option<Span>,
-    corrupt: Option<Span>,
-}
-
-impl DamagedTail {
-    fn add(&mut self, span: Span) {
-        match span.kind {
-            Kind::Chunk => *self = Self::default(),
-            Kind::TornTail => self.torn = self.torn.or(Some(span)),
-            Kind::Corrupt => self.corrupt = self.corrupt.or(Some(span)),
-            _ => {}
-        }
-    }
-
-    /// The first damage that prevents appending.
-    fn blocking(&self) -> Option<Span> {
-        let both = [self.torn, self.corrupt];
-        both.into_iter().flatten().min_by_key(|span| span.start)
-    }
 }
 
 /// Whether a torn tail is one chunk that was not written to its end: its header is not all there, or is verified and says that the
@@ -395,12 +380,12 @@ impl engine::Writer for Writer {
     fn close(&mut self) -> Result<()> {
         self.close_chunk()?;
         self.out.close()?;
-        self.index.as_mut().map_or(Ok(()), Appender::close)
+        self.on_index(Appender::close)
     }
 
     fn abandon(&mut self) -> Result<()> {
         let ended = self.close_chunk().and_then(|()| self.out.flush());
-        let index = self.index.as_mut().map_or(Ok(()), Appender::abandon);
+        let index = self.on_index(Appender::abandon);
         ended.and(self.out.abandon()).and(index)
     }
 
@@ -413,7 +398,7 @@ impl engine::Writer for Writer {
     }
 
     fn last(&self) -> Option<RecordId> {
-        self.last.map(RecordId::from)
+        self.next.checked_sub(1).map(RecordId::from)
     }
 
     fn found(&self) -> Option<&Summary> {
