@@ -146,8 +146,8 @@ impl ActiveScan {
         (0..rows.len()).try_for_each(|row| take(rows.stored_record(row)))
     }
 
-    /// Takes the records that follow each other here together, as far as the filter may match. `None` if they have to be judged one by
-    /// one: a checksum does not match, the file's key is unknown, or they exceed a limit or the bound.
+    /// Takes the records that follow each other here together. `None` if they have to be judged one by one: a checksum does not match, the
+    /// file's key is unknown, or they reach a limit, the bound or the end of what is wanted.
     fn take_group(&mut self) -> Option<Advance> {
         let (at, left) = (self.at(), self.input.len() - self.at());
         let Self { input, state, .. } = self;
@@ -162,44 +162,27 @@ impl ActiveScan {
             limit: state.batch_limit.min(options.window_bytes as u64),
             last: state.last,
         });
-        let (key, len) = (&self.unit.key, group.end() as u64);
+        let (extents, len) = (group.extents(), group.end() as u64);
         let uuid_at = |(offset, _): &Extent| bytes.get(*offset..)?.first_chunk::<UUID_BYTES>();
-        let last = group.extents().last().and_then(uuid_at)?;
-        // The group is at least as long as each of its records.
+        let (first, last) = (uuid_at(extents.first()?)?, *uuid_at(extents.last()?)?);
+        // The group is at least as long as each of its records, and UUIDs ascend.
         let is_too_large = options.values && len > options.record_bytes;
-        let reaches_bound = reaches(input.bound, at..at + len).is_some();
-        if is_too_large || reaches_bound || !group.is_sound(key, bytes) {
+        let (bounds, types, key) = (&self.unit.bounds, &self.unit.types, &self.unit.key);
+        let ends_early = bounds.is_past(&last) || reaches(input.bound, at..at + len).is_some();
+        if is_too_large || ends_early || !group.is_sound(key, bytes) {
             return None;
         }
         debug_assert!(
             group.is_judged_good(bytes, left, state.last, key),
             "a sound group has a record that judge refuses"
         );
+        let extents = group.extents();
         (state.verified, state.suspects_key) = (true, false);
-        // UUIDs ascend, so those after the first that is past the bounds are too.
-        let (bounds, types) = (&self.unit.bounds, &self.unit.types);
-        let is_within = |extent: &Extent| uuid_at(extent).is_some_and(|uuid| !bounds.is_past(uuid));
-        let extents = match bounds.is_past(last) {
-            true => {
-                group
-                    .extents()
-                    .split_at(group.extents().partition_point(is_within))
-                    .0
-            }
-            false => group.extents(),
-        };
-        let (Some(first), Some(last)) = (
-            extents.first().and_then(uuid_at),
-            extents.last().and_then(uuid_at),
-        ) else {
-            return Some(Advance::End);
-        };
-        let end = at + extents.last().map(end_of)? as u64;
-        state.last = Some(*last);
-        state.batch_limit = state.batch_limit.saturating_add(end - at);
+        state.last = Some(last);
+        state.batch_limit = state.batch_limit.saturating_add(len);
         if bounds.contains(first) && types.are_all() {
             self.records.extend_from_slice(extents);
-            self.unit.run = self.tiling.cover_run(end, extents.len() as u64);
+            self.unit.run = self.tiling.cover_run(at + len, extents.len() as u64);
         } else {
             let matches = |extent: &&Extent| {
                 let record = bytes.get(extent.0..).or_bug_default("the record's bytes");
