@@ -35,7 +35,10 @@ impl Candidates for TfRecords {
             _ => Trial::NOTHING,
         };
         Ok(vec![Candidate {
-            tried: tried.unwrap_or(HEADER_BYTES.min(len)),
+            tried: match tried {
+                Some(total) => total,
+                None => HEADER_BYTES.min(len),
+            },
             stated,
             syndrome: data.map(|data| Syndrome::new(Syndrome::CRC32C, data, difference)),
             ..Candidate::new("record", piece, check)

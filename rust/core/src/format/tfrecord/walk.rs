@@ -216,9 +216,11 @@ impl Rows for TfRecordRows<'_> {
         let data = self
             .bytes
             .get(saturating_usize(at - self.base) + HEADER_BYTES..);
-        // Absent data was not asked for.
-        let data = data.and_then(|data| data.get(..saturating_usize(length)));
-        data.unwrap_or_default()
+        match data.and_then(|data| data.get(..saturating_usize(length))) {
+            Some(data) => data,
+            // It was not asked for.
+            None => &[],
+        }
     }
 
     fn field(&self, row: usize, column: usize) -> Value<'_> {
