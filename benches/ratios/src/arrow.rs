@@ -1,6 +1,5 @@
 //! Reading an active segment as Arrow batches of all columns, with checksums verified. It is compared with hashing the segment and
-//! writing as many bytes once, and with a parser by hand that fills the builders of the crate `arrow`. Batches of views are compared
-//! with hashing alone.
+//! writing as many bytes once, and with a parser by hand that fills the builders of the crate `arrow`.
 //!
 //! All drop each batch before the next, as a query would.
 
@@ -38,7 +37,7 @@ pub(crate) fn run(comparison: &mut Comparison) {
             Beside::Limit("hashing, then writing the same bytes once"),
             work,
             TARGET,
-            || batches(&segment, false),
+            || batches(&segment),
             || hash_and_write(&segment),
         );
         comparison.run(
@@ -46,28 +45,15 @@ pub(crate) fn run(comparison: &mut Comparison) {
             Beside::Peer("arrow's builders, filled by hand"),
             work,
             1.0,
-            || batches(&segment, false),
+            || batches(&segment),
             || by_hand(&segment),
-        );
-        comparison.run(
-            format!("Arrow views, {name}"),
-            Beside::Limit("hashing"),
-            work,
-            TARGET,
-            || batches(&segment, true),
-            || hashes(&segment),
         );
     }
 }
 
-fn batches(segment: &Segment, views: bool) {
+fn batches(segment: &Segment) {
     let (source, options) = (segment.source(), Options::default());
     let selection = Selection::new(&active::FORMAT, &options, None, UuidType::Fixed).unwrap();
-    let selection = if views {
-        selection.with_views(&active::FORMAT, &source).unwrap()
-    } else {
-        selection
-    };
     let batches = Batches::new(source, &options, selection, Limits::default()).unwrap();
     let rows: usize = batches
         .map(|batch| black_box(batch.unwrap()).num_rows())
@@ -86,15 +72,6 @@ fn groups(segment: &Segment) -> impl Iterator<Item = &[(usize, usize)]> {
         rest = others;
         Some(group)
     })
-}
-
-/// Hashes all records, in groups.
-fn hashes(segment: &Segment) {
-    let mut hashes = Vec::new();
-    for group in groups(segment) {
-        hash_many(&Key::DEFAULT, &segment.bytes, group, &mut hashes);
-        black_box(&hashes);
-    }
 }
 
 /// Hashes all records, and writes as many bytes as their columns have into new memory of a batch's size: group by

@@ -1,5 +1,4 @@
-//! Batches have the walk's records, column by column, copied or as views, for any batch limits. Views stay valid after
-//! the source that they point into is closed.
+//! Batches have the walk's records, column by column, for any batch limits.
 
 use std::sync::Arc;
 
@@ -18,9 +17,6 @@ use seglake::verbs::verify;
 use super::scan::{End, Plain, Record, Scan, is_limited, whole, windowed};
 use super::{Draw, format_of, readings};
 
-/// Only values that are longer than this are views into the source.
-const INLINE_BYTES: usize = 12;
-
 pub(super) fn check(format: &'static Format, bytes: &[u8]) {
     let mut draw = Draw::of(bytes);
     for options in readings(format) {
@@ -28,12 +24,12 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
         for strict in [false, true] {
             let options = options.clone().strict(strict);
             let scan = Scan::of(bytes, &options);
-            let copied = chosen.selection(&options);
+            let selection = chosen.selection(&options);
             let source = match draw.below(2) {
                 0 => whole(bytes),
                 _ => windowed(bytes),
             };
-            let read = Read::new(source, &options, &copied, &chosen, bytes);
+            let read = Read::new(source, &options, &selection, &chosen, bytes);
             chosen.is_the_walk(&read, &scan, &options);
             let is_same = read.is_limited() == scan.is_limited();
             if let (End::Done, false, true) = (&scan.end, strict, is_same) {
@@ -43,39 +39,8 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
                     format!("{:?} {}", report.summary.totals, report.summary.records)
                 );
             }
-            views(bytes, &options, &chosen, &scan);
         }
     }
-}
-
-/// Views have the same values. They are refused if the format does not store values unchanged.
-fn views(bytes: &[u8], options: &Options, chosen: &Chosen, scan: &Scan) {
-    let format = format_of(options);
-    let copied = chosen.selection(options);
-    let refused = copied.clone().with_views(format, &windowed(bytes));
-    assert!(matches!(refused, Err(Error::Usage(_))), "not in memory");
-    let source = whole(bytes);
-    let viewed = match copied.with_views(format, &source) {
-        Ok(viewed) => viewed,
-        Err(error) => {
-            assert!(!format.has_plain_values && matches!(error, Error::Usage(_)));
-            return;
-        }
-    };
-    assert!(format.has_plain_values);
-    let home = source.as_slice().unwrap().as_ptr_range();
-    let home = home.start.addr()..home.end.addr();
-    let read = Read::new(source, options, &viewed, chosen, bytes);
-    for batch in &read.batches {
-        let Some(values) = batch.column_by_name("value") else {
-            break;
-        };
-        for value in values.as_binary_view().iter().flatten() {
-            let is_in_source = home.contains(&value.as_ptr().addr());
-            assert!(is_in_source || value.len() <= INLINE_BYTES, "it was copied");
-        }
-    }
-    chosen.is_the_walk(&read, scan, options);
 }
 
 /// Columns in any order, the form of UUIDs, and the limits of a batch.
@@ -276,9 +241,7 @@ fn cell(array: &dyn Array, row: usize) -> Plain {
             Plain::Timestamp(array.as_primitive::<TimestampMicrosecondType>().value(row))
         }
         DataType::Utf8 => Plain::Text(array.as_string::<i32>().value(row).into()),
-        DataType::Utf8View => Plain::Text(array.as_string_view().value(row).into()),
         DataType::Binary => Plain::Binary(array.as_binary::<i32>().value(row).into()),
-        DataType::BinaryView => Plain::Binary(array.as_binary_view().value(row).into()),
         DataType::Int64 => Plain::Int64(array.as_primitive::<Int64Type>().value(row)),
         DataType::UInt64 => Plain::UInt64(array.as_primitive::<UInt64Type>().value(row)),
         DataType::Boolean => Plain::Boolean(array.as_boolean().value(row)),

@@ -11,8 +11,7 @@ pub(crate) fn saturating_usize(bytes: impl TryInto<usize>) -> usize {
     saturating(bytes, usize::MAX)
 }
 
-/// A length or offset in an Arrow view. Buffers of views end before 2^31 bytes; arrays with longer ones are refused. Also a place
-/// that is only prefetched.
+/// Where something is guessed to be. A guess that is wrong costs a search.
 pub(crate) fn saturating_u32(bytes: impl TryInto<u32>) -> u32 {
     saturating(bytes, u32::MAX)
 }

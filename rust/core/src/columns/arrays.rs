@@ -11,7 +11,6 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer
 use arrow_schema::{ArrowError, DataType, Field, TimeUnit};
 
 use crate::error::Error;
-use crate::record::views::{fitted, too_long};
 use crate::record::{Column, ColumnBuffer, ColumnKind, UuidType, Values};
 
 pub(super) fn data_type(kind: ColumnKind, uuids: UuidType) -> DataType {
@@ -81,7 +80,6 @@ pub(super) fn array(
             Arc::new(BinaryArray::try_new(offsets, data, nulls)?)
         }
         Values::Text { offsets, data } => Arc::new(text(fitted(offsets), data, nulls)?),
-        Values::Views(views) => views.into_array(nulls)?,
         Values::List { offsets, items } => {
             let DataType::List(field) = data_type else {
                 return Err(mismatch(data_type));
@@ -107,6 +105,14 @@ pub(super) fn array(
     })
 }
 
+/// Frees the reserved memory that is not needed, if it is much.
+fn fitted<T>(mut values: Vec<T>) -> Vec<T> {
+    if values.len() < values.capacity() / 2 {
+        values.shrink_to_fit();
+    }
+    values
+}
+
 /// An array of texts that are adjacent in memory, as [`ColumnBuffer`] collects them: each from its offset to the next.
 #[allow(unsafe_code)]
 fn text(
@@ -115,7 +121,7 @@ fn text(
     nulls: Option<NullBuffer>,
 ) -> std::result::Result<StringArray, ArrowError> {
     if i32::try_from(data.len()).is_err() {
-        return Err(too_long(data.len()));
+        return Err(ArrowError::OffsetOverflowError(data.len()));
     }
     let data = Buffer::from_vec(fitted(data.into_bytes()));
     // SAFETY: a column's first offset is 0, and each later one is the length of its data after a whole text. So offsets

@@ -33,9 +33,6 @@ mod walk_batches;
 
 pub use crate::record::UuidType;
 #[doc(hidden)]
-#[cfg(feature = "arrow")]
-pub use crate::record::Views;
-#[doc(hidden)]
 pub use crate::record::{ColumnBuffer, Values};
 #[cfg(feature = "arrow")]
 pub use batches::Batches;

@@ -16,9 +16,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use super::arrays::{array, field, internal};
 use crate::error::{Error, Result};
-use crate::record::views::{Base, Views};
-use crate::record::{Column, ColumnBuffer, ColumnKind, Rows, UuidType, Values};
-use crate::source::Source;
+use crate::record::{Column, ColumnBuffer, ColumnKind, Rows, UuidType};
 use crate::spec::Spec;
 use crate::text::escape;
 use crate::walk::{Hits, Options};
@@ -45,7 +43,6 @@ pub struct Selection {
     columns: &'static [Column],
     chosen: Vec<(Chosen, ColumnKind)>,
     uuids: UuidType,
-    views: bool,
     /// How unsigned 64-bit numbers appear, and the Arrow fields before they are converted, if they are.
     uint64: Uint64Type,
     unconverted: Option<SchemaRef>,
@@ -112,7 +109,6 @@ impl Selection {
             columns,
             chosen,
             uuids,
-            views: false,
             uint64: Uint64Type::default(),
             unconverted: None,
             identifying,
@@ -125,28 +121,6 @@ impl Selection {
     #[must_use]
     pub const fn schema(&self) -> &SchemaRef {
         &self.schema
-    }
-
-    /// The same columns, with bytes and text as views. Views point to values that lie unchanged in `source`, so nothing
-    /// is copied, and batches keep the source alive. Bytes and text within lists and structures are copied.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if the source is not in memory, or if the format does not store values unchanged.
-    #[doc(hidden)] // public for benches and tests
-    pub fn with_views(mut self, format: &Spec, source: &Arc<dyn Source>) -> Result<Self> {
-        base(format, source)?;
-        self.views = true;
-        let fields = self.schema.fields().iter().zip(&self.chosen);
-        let fields = fields.map(|(field, (_, kind))| {
-            let data_type = match kind {
-                ColumnKind::Binary => DataType::BinaryView,
-                ColumnKind::Text => DataType::Utf8View,
-                _ => field.data_type().clone(),
-            };
-            Field::clone(field).with_data_type(data_type)
-        });
-        self.schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        Ok(self)
     }
 
     /// The same columns, with unsigned 64-bit numbers as this type, also within lists and structures. For readers without such a
@@ -182,20 +156,9 @@ impl Selection {
         )))
     }
 
-    /// The source that views point into, if views are selected.
-    pub(super) fn base(&self, format: &Spec, source: &Arc<dyn Source>) -> Result<Option<Base>> {
-        self.views.then(|| base(format, source)).transpose()
-    }
-
     /// Empty columns.
-    pub(super) fn buffers(&self, base: Option<&Base>) -> Vec<ColumnBuffer> {
-        let empty = |(_, kind): &(Chosen, ColumnKind)| match kind {
-            ColumnKind::Binary if self.views => {
-                ColumnBuffer::of(Values::Views(Views::of_bytes(base.cloned())))
-            }
-            ColumnKind::Text if self.views => ColumnBuffer::of(Values::Views(Views::of_text())),
-            _ => ColumnBuffer::new(*kind, self.uuids),
-        };
+    pub(super) fn buffers(&self) -> Vec<ColumnBuffer> {
+        let empty = |(_, kind): &(Chosen, ColumnKind)| ColumnBuffer::new(*kind, self.uuids);
         self.chosen.iter().map(empty).collect()
     }
 
@@ -283,7 +246,7 @@ impl Selection {
         let path = path
             .map(|path| path_text(path.as_os_str()))
             .unwrap_or_default();
-        let (mut columns, mut bytes) = (self.buffers(None), 0_usize);
+        let (mut columns, mut bytes) = (self.buffers(), 0_usize);
         hits.runs(|found, count| {
             bytes = bytes.saturating_add(path.len().saturating_mul(count));
             if let Some((rows, range)) = &found {
@@ -307,21 +270,6 @@ impl Selection {
         let path = (!path.is_empty()).then(|| Path::new(&path));
         self.batch(columns, hits.places.len(), path)
     }
-}
-
-/// Checks that views can point into a source.
-fn base(format: &Spec, source: &Arc<dyn Source>) -> Result<Base> {
-    if !format.has_plain_values {
-        return Err(Error::Usage(format!(
-            "values of {} files cannot be viewed, because they do not lie in the file unchanged: read without views",
-            format.name
-        )));
-    }
-    Base::new(source).ok_or_else(|| {
-        Error::Usage(
-            "views need a source in memory: map the file, give bytes or a read-only buffer, or read without views".to_owned(),
-        )
-    })
 }
 
 /// A path as text: unchanged if it is Unicode, else [escaped](escape), so that different paths give different texts.
@@ -510,7 +458,7 @@ mod tests {
             let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
             let selection =
                 Selection::new(&active::FORMAT, &options, Some(&names), UuidType::Fixed).unwrap();
-            let (rows, mut columns) = (Asked::default(), selection.buffers(None));
+            let (rows, mut columns) = (Asked::default(), selection.buffers());
             selection.fill(&mut columns, &rows, &(0..3), "a path");
             let expected: Vec<_> = touched.iter().flat_map(|column| [*column; 3]).collect();
             assert_eq!(rows.0.into_inner(), expected);

@@ -9,7 +9,6 @@ use crate::engine::Start;
 use crate::error::{Error, Result};
 use crate::format::{open, resolve};
 use crate::ledger::Span;
-use crate::record::views::Base;
 use crate::record::{ColumnBuffer, Room};
 use crate::saturating::saturating_usize;
 use crate::setters::setters;
@@ -85,8 +84,6 @@ impl Batch {
 pub(super) struct WalkBatches {
     pub(super) walk: Box<dyn Walk>,
     pub(super) selection: Selection,
-    /// The source that views point into.
-    base: Option<Base>,
     limits: Limits,
     path: String,
     pub(super) report: Report,
@@ -118,15 +115,11 @@ impl WalkBatches {
             .record_bytes(record_bytes);
         selection.check(format.columns(options.dialect))?;
         let report = Report::of(format, &*source);
-        let base = selection.base(format, &source)?;
         let walk = open(source, &options, start)?;
-        Ok(Self {
-            base,
-            ..Self::of_walk(walk, report, selection, limits)
-        })
+        Ok(Self::of_walk(walk, report, selection, limits))
     }
 
-    /// Reads a walk that is open already, copying all values.
+    /// Reads a walk that is open already.
     pub(super) fn of_walk(
         walk: Box<dyn Walk>,
         mut report: Report,
@@ -146,7 +139,6 @@ impl WalkBatches {
         Self {
             walk,
             selection,
-            base: None,
             limits,
             path,
             report,
@@ -162,7 +154,6 @@ impl WalkBatches {
         Self {
             walk,
             selection: self.selection.clone(),
-            base: None,
             limits: self.limits,
             path: String::new(),
             report: self.report.clone(),
@@ -183,7 +174,7 @@ impl WalkBatches {
     /// # Errors
     /// As [`Walk::step`].
     pub(super) fn next_batch(&mut self) -> Result<Option<Batch>> {
-        let mut columns = self.selection.buffers(self.base.as_ref());
+        let mut columns = self.selection.buffers();
         let (mut rows, mut value_bytes) = (0, 0);
         loop {
             let (taken, bytes, full) = self.take_rows(&mut columns, rows, value_bytes);

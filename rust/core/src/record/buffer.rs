@@ -6,8 +6,6 @@ use std::iter::repeat_n;
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
-#[cfg(feature = "arrow")]
-use super::views::Views;
 use super::{ColumnKind, UuidType, Value};
 use crate::bug::OrBug;
 use crate::saturating::saturating_i32;
@@ -51,9 +49,6 @@ pub enum Values {
         /// The values, adjacent.
         data: String,
     },
-    /// Bytes or text of any length, as views.
-    #[cfg(feature = "arrow")]
-    Views(Views),
     /// Lists: value `i` is the items `offsets[i]..offsets[i + 1]`.
     List {
         /// One more than values. The first is 0.
@@ -201,8 +196,6 @@ impl ColumnBuffer {
                 data.extend_from_slice(bytes);
                 offsets.push(offset(data.len()));
             }
-            #[cfg(feature = "arrow")]
-            Values::Views(views) if !views.is_text() => views.push_bytes(bytes),
             _ => return self.push_null(),
         }
         self.count(1);
@@ -215,8 +208,6 @@ impl ColumnBuffer {
                 data.push_str(text);
                 offsets.push(offset(data.len()));
             }
-            #[cfg(feature = "arrow")]
-            Values::Views(views) if views.is_text() => views.push_text(text, 1),
             _ => return self.push_null(),
         }
         self.count(1);
@@ -264,7 +255,6 @@ impl ColumnBuffer {
                 data.reserve_exact(bytes);
             }
             Values::Text { offsets, .. } => offsets.reserve_exact(rows),
-            Values::Views(views) => views.reserve(rows),
             Values::UInt64(_) | Values::Boolean(_) | Values::List { .. } | Values::Struct(_) => {}
         }
     }
@@ -287,8 +277,6 @@ impl ColumnBuffer {
             Values::Binary { offsets, .. }
             | Values::Text { offsets, .. }
             | Values::List { offsets, .. } => run(offsets),
-            #[cfg(feature = "arrow")]
-            Values::Views(views) => (0..times).for_each(|_| views.push_bytes(&[])),
             Values::Struct(fields) => {
                 fields.iter_mut().for_each(|field| field.push_nulls(times));
             }
@@ -362,8 +350,6 @@ impl ColumnBuffer {
                 }));
                 offsets.len() - before
             }
-            #[cfg(feature = "arrow")]
-            Values::Views(views) if !views.is_text() => views.extend(runs),
             _ => return runs.for_each(|run| self.push_bytes(run)),
         };
         self.count(more);
@@ -411,8 +397,6 @@ impl ColumnBuffer {
                 push_times(data, text, times);
                 offsets.extend((1..=times).map(|count| offset(start + count * len)));
             }
-            #[cfg(feature = "arrow")]
-            Values::Views(views) if views.is_text() => views.push_text(text, times),
             _ => return self.push_nulls(times),
         }
         self.count(times);

@@ -4,13 +4,9 @@ mod buffer;
 mod column;
 mod rows;
 mod scalar;
-#[cfg(feature = "arrow")]
-pub(crate) mod views;
 
 pub use buffer::{ColumnBuffer, Values};
 pub use column::{Checked, Column, ColumnKind, Order, UuidType, Value};
 pub(crate) use rows::OwnedRows;
 pub use rows::{Record, RecordId, RecordSet, Room, Rows};
 pub use scalar::Scalar;
-#[cfg(feature = "arrow")]
-pub use views::Views;

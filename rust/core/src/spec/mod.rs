@@ -43,7 +43,7 @@ pub struct Spec {
     /// The strongest check that its records can have. [`Walk::checked`](crate::walk::Walk::checked) says how those of one file are
     /// checked.
     pub checked: Checked,
-    /// Whether values lie in the file unchanged, so that views can point there.
+    /// Whether values lie in the file unchanged, so that other bytes there are other values.
     #[doc(hidden)]
     pub has_plain_values: bool,
     /// Whether a record may be emitted although a part of it is damaged. Its cause then says which.
