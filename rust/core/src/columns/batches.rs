@@ -1,23 +1,19 @@
-//! Reads a walk's records as Arrow record batches of bounded size, also ahead: then a thread makes the next batch while the caller
-//! uses the last one.
+//! Reads a file's records as Arrow record batches of bounded size, by one walk, or by other threads.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 
-use super::parallel::{Parallel, Receiver, Sender, Taken, bytes_of_parts, fifo};
+use super::parallel::{Parallel, bytes_of_parts};
 use super::selection::Selection;
 use super::walk_batches::{Batch, Limits, WalkBatches};
 use crate::engine::Start;
-use crate::error::{Error, Result};
-use crate::format::{resolve, split};
+use crate::error::Result;
+use crate::format::split;
 use crate::source::Source;
-use crate::sync::Builder;
 use crate::verbs::Report;
-use crate::walk::{Interrupt, Options, Walk};
+use crate::walk::{Options, Part, Walk};
 
 /// Reads a file as record batches. Sound records before an error are returned first, in a batch of their own.
 ///
@@ -42,12 +38,10 @@ use crate::walk::{Interrupt, Options, Walk};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Batches {
-    /// One walk. It is empty if several threads read.
+    /// One walk. It is empty if other threads read.
     single: WalkBatches,
-    /// Replaces the walk if several threads read.
+    /// Replaces the walk if other threads read.
     parallel: Option<Parallel>,
-    /// Replaces the walk if a thread reads ahead.
-    ahead: Option<Ahead>,
 }
 
 impl Batches {
@@ -78,7 +72,6 @@ impl Batches {
         Ok(Self {
             single: WalkBatches::starting(source, options, selection, limits, start)?,
             parallel: None,
-            ahead: None,
         })
     }
 
@@ -92,7 +85,6 @@ impl Batches {
         Self {
             single: WalkBatches::of_walk(walk, report, selection, limits),
             parallel: None,
-            ahead: None,
         }
     }
 
@@ -109,25 +101,35 @@ impl Batches {
         limits: Limits,
         start: Start<'_>,
     ) -> Result<Self> {
-        let (ahead, single) = Ahead::starting(source, options, selection, limits, start)?;
+        Self::aside(source, options, selection, limits, (start, &[]), 1)
+    }
+
+    fn aside(
+        source: Arc<dyn Source>,
+        options: &Options,
+        selection: Selection,
+        limits: Limits,
+        parts: (Start<'_>, &[Part]),
+        threads: usize,
+    ) -> Result<Self> {
+        let (parallel, single) =
+            Parallel::open(source, options, selection, limits, parts, threads)?;
         Ok(Self {
             single,
-            parallel: None,
-            ahead: Some(ahead),
+            parallel: Some(parallel),
         })
     }
 
     /// Opens a file and reads its [parts](crate::format::split) in several threads. Records, damage and errors come in
-    /// the same order as with one thread. Batches also end where parts end.
+    /// the same order as with one thread. Batches also end where parts end. The threads begin with the first batch that is asked for.
     ///
     /// Memory, beyond that of one thread: two parts for each thread, each of about twice [`Limits::bytes`] or 16 MiB,
     /// or four batches if these are larger.
     ///
     /// # Errors
     /// - As [`open`](crate::format::open).
-    /// - [`Error::Io`](crate::Error::Io) if no thread can be started.
-    /// - While reading, [`Error::Usage`](crate::Error::Usage) for a file that cannot be read in parts although its
-    ///   index says so: read it with one thread.
+    /// - While reading, [`Error::Io`](crate::Error::Io) if no thread can be started, and [`Error::Usage`](crate::Error::Usage) for
+    ///   a file that cannot be read in parts although its index says so: read it with one thread.
     pub fn threaded(
         source: Arc<dyn Source>,
         options: &Options,
@@ -144,17 +146,13 @@ impl Batches {
                 bytes_of_parts(limits.bytes, source.len(), threads),
             )?,
         };
-        let [first, _, ..] = parts.as_slice() else {
-            return Self::new(source, options, selection, limits);
-        };
-        let format = resolve(&*source, options)?;
-        let first = Start::Part(first);
-        let mut batches =
-            Self::starting(source.clone(), options, selection.clone(), limits, first)?;
-        batches.single.walk = format.empty_walk(&*source);
-        let begun = Parallel::begin(source, options, selection, limits, parts, (format, threads))?;
-        batches.parallel = Some(begun);
-        Ok(batches)
+        match parts.as_slice() {
+            [] | [_] => Self::new(source, options, selection, limits),
+            [first, others @ ..] => {
+                let parts = (Start::Part(first), others);
+                Self::aside(source, options, selection, limits, parts, threads)
+            }
+        }
     }
 
     /// The report on what was read so far.
@@ -169,9 +167,6 @@ impl Batches {
     /// As [`Walk::step`](crate::format::Walk::step).
     #[doc(hidden)] // public for the Python extension
     pub fn next_batch(&mut self) -> Result<Option<Batch>> {
-        if let Some(ahead) = &mut self.ahead {
-            return ahead.next_batch(&mut self.single.report);
-        }
         if let Some(parallel) = &mut self.parallel {
             let next = parallel.next_batch(&mut self.single.report);
             if !matches!(next, Ok(Some(_))) {
@@ -201,163 +196,5 @@ impl Iterator for Batches {
 impl RecordBatchReader for Batches {
     fn schema(&self) -> SchemaRef {
         self.single.selection.schema().clone()
-    }
-}
-
-/// How many batches wait. With more, the slower of the two threads is still the slower one.
-const WAITING: usize = 1;
-/// How long to wait for a batch before polling for an interrupt again.
-const WAIT: Duration = Duration::from_millis(50);
-
-/// An item from the thread. A batch with damage comes with the report so far.
-enum Item {
-    Batch(Batch, Option<Box<Report>>),
-    End(Box<Report>),
-    Failed(Error, Box<Report>),
-}
-
-enum Stage {
-    /// Nothing was asked for yet.
-    Opened(Box<WalkBatches>),
-    Running(Receiver<Item>),
-    Ended,
-}
-
-/// The batches of one walk, made in a thread of their own, at most two ahead of the caller. Dropping it ends the thread at its next
-/// poll for an interrupt.
-struct Ahead {
-    stage: Stage,
-    stopped: Arc<AtomicBool>,
-    /// The caller's options, with the interrupt that the thread must not poll.
-    options: Options,
-    source: Arc<dyn Source>,
-    /// The process that owns the thread: it does not exist in a fork.
-    process: u32,
-}
-
-impl Ahead {
-    /// Opens a file at `start`. The thread begins with the first batch that is asked for. Also returns the same batches without
-    /// anything to read, for what the caller keeps of them.
-    ///
-    /// # Errors
-    /// As [`open`](crate::format::open).
-    fn starting(
-        source: Arc<dyn Source>,
-        options: &Options,
-        selection: Selection,
-        limits: Limits,
-        start: Start<'_>,
-    ) -> Result<(Self, WalkBatches)> {
-        let stopped = Arc::new(AtomicBool::new(false));
-        let stoppable = options.clone().interrupt(Interrupt::once(&stopped));
-        let batches = WalkBatches::starting(source.clone(), &stoppable, selection, limits, start)?;
-        let emptied = batches.emptied(resolve(&*source, options)?.empty_walk(&*source));
-        let ahead = Self {
-            stage: Stage::Opened(Box::new(batches)),
-            stopped,
-            options: options.clone(),
-            source,
-            process: std::process::id(),
-        };
-        Ok((ahead, emptied))
-    }
-
-    /// The next batch; `None` at the end. `report` is updated.
-    fn next_batch(&mut self, report: &mut Report) -> Result<Option<Batch>> {
-        let next = self.receive(report);
-        if !matches!(next, Ok(Some(_))) {
-            self.stop();
-        }
-        next
-    }
-
-    fn receive(&mut self, report: &mut Report) -> Result<Option<Batch>> {
-        if let Stage::Opened(_) = self.stage {
-            self.begin()?;
-        }
-        let Stage::Running(found) = &self.stage else {
-            return Ok(None);
-        };
-        if self.process != std::process::id() {
-            return Err(Error::Usage(
-                "a thread of the parent process reads these batches, and this one is a fork: open the file again".to_owned(),
-            ));
-        }
-        loop {
-            self.options.poll()?;
-            match found.take(WAIT) {
-                Taken::Item(Item::Batch(batch, latest)) => {
-                    if let Some(latest) = latest {
-                        *report = *latest;
-                    }
-                    return Ok(Some(batch));
-                }
-                Taken::Item(Item::End(last)) => {
-                    *report = *last;
-                    return Ok(None);
-                }
-                Taken::Item(Item::Failed(error, last)) => {
-                    *report = *last;
-                    return Err(error);
-                }
-                Taken::Empty => {}
-                Taken::End => {
-                    let ended = std::io::Error::other("it ended early");
-                    let path = self.source.path();
-                    return Err(Error::io(path, "a thread that reads", ended));
-                }
-            }
-        }
-    }
-
-    /// Starts the thread.
-    fn begin(&mut self) -> Result<()> {
-        let Stage::Opened(batches) = std::mem::replace(&mut self.stage, Stage::Ended) else {
-            return Ok(());
-        };
-        let (sender, receiver) = fifo(0, WAITING);
-        self.process = std::process::id();
-        Builder::new()
-            .name("seglake-ahead".to_owned())
-            .spawn(move || make(*batches, &sender))
-            .map_err(|error| Error::io(None, "cannot start a thread to read with", error))?;
-        self.stage = Stage::Running(receiver);
-        Ok(())
-    }
-
-    fn stop(&mut self) {
-        let stage = std::mem::replace(&mut self.stage, Stage::Ended);
-        if self.process == std::process::id() {
-            // Not joined: the thread may need a lock that the caller has.
-            self.stopped.store(true, Ordering::Release);
-        } else {
-            // Leaked in a fork: a thread that does not exist here may have locked it forever.
-            std::mem::forget(stage);
-        }
-    }
-}
-
-impl Drop for Ahead {
-    fn drop(&mut self) {
-        self.stop();
-    }
-}
-
-/// Makes batches until the end, an error, or the receiver is dropped.
-fn make(mut batches: WalkBatches, sender: &Sender<Item>) {
-    loop {
-        let next = batches.next_batch();
-        let report = || Box::new(batches.report().clone());
-        let (item, is_last) = match next {
-            Ok(Some(batch)) => {
-                let latest = (!batch.damage.is_empty()).then(report);
-                (Item::Batch(batch, latest), false)
-            }
-            Ok(None) => (Item::End(report()), true),
-            Err(error) => (Item::Failed(error, report()), true),
-        };
-        if sender.put(item, 0).is_none() || is_last {
-            return;
-        }
     }
 }

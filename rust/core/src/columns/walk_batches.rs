@@ -14,6 +14,7 @@ use crate::saturating::saturating_usize;
 use crate::setters::setters;
 use crate::source::Source;
 use crate::verbs::Report;
+use crate::walk::layers::EmptyWalk;
 use crate::walk::{Options, Step, Walk};
 
 /// The most rows in a batch. With texts of at most 1,020 bytes their offsets fit into 31 bits.
@@ -149,18 +150,13 @@ impl WalkBatches {
         }
     }
 
-    /// The same columns and report, with this walk, which is empty.
-    pub(super) fn emptied(&self, walk: Box<dyn Walk>) -> Self {
+    /// The same columns and report, with nothing to read.
+    pub(super) fn emptied(&self, source: &dyn Source) -> Self {
+        let walk = Box::new(EmptyWalk::new(self.report.format, source));
+        let (report, selection) = (self.report.clone(), self.selection.clone());
         Self {
-            walk,
-            selection: self.selection.clone(),
-            limits: self.limits,
-            path: String::new(),
-            report: self.report.clone(),
-            next_row: 0,
-            damage: Vec::new(),
-            failed: None,
             ended: true,
+            ..Self::of_walk(walk, report, selection, self.limits)
         }
     }
 

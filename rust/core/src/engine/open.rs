@@ -136,12 +136,6 @@ impl Format {
             source,
         }))
     }
-
-    /// A walk that reads nothing.
-    #[cfg(feature = "arrow")]
-    pub(crate) fn empty_walk(&self, source: &dyn Source) -> Box<dyn Walk> {
-        Box::new(EmptyWalk::new(self, source))
-    }
 }
 
 /// What a caller gets of a format's walk: conditions that the format does not apply, then the sidecar, then what an object store

@@ -4,8 +4,11 @@
 
 use std::sync::{LockResult, PoisonError};
 
+mod fifo;
 #[cfg(shuttle)]
 mod scheduled;
+
+pub(crate) use fifo::{Receiver, Sender, Taken, fifo};
 
 #[cfg(shuttle)]
 pub(crate) use scheduled::*;
