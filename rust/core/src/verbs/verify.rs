@@ -13,7 +13,7 @@ use crate::format::{by_name, open, resolve, split};
 use crate::limits::LIMITS;
 use crate::parity::ProtectedSource;
 use crate::source::{Source, uncompared};
-use crate::sync::{self, Condvar, Mutex, MutexGuard, Unpoisoned as _};
+use crate::sync::{self, Receiver, Sender, Taken, fifo};
 use crate::walk::{Interrupt, Options, Part, Step, part_bytes};
 
 /// The largest part, in bytes, unless there would be too many.
@@ -71,8 +71,17 @@ pub fn verify_in_parts(
         _ => split(source.clone(), &options, bytes)?,
     };
     if parts.len() > 1 {
-        let crew = Threads::new(&source, format, &options, &parts);
-        match crew.verify(threads, &mut progress) {
+        let stopped = Arc::default();
+        let parts = Parts {
+            source: &source,
+            format,
+            options: options.clone().interrupt(Interrupt::once(&stopped)),
+            parts: &parts,
+            next: AtomicUsize::new(0),
+            done: AtomicU64::new(0),
+            stopped,
+        };
+        match parts.verify(&options, threads, &mut progress) {
             // A part's refusal or limit says nothing about the whole file.
             Err(Error::Usage(_) | Error::Limit { .. }) => {}
             done => return by_sidecar(done?, &source, &options, progress),
@@ -170,88 +179,75 @@ pub(super) fn first_damage(source: Arc<dyn Source>, options: &Options) -> Error 
     }
 }
 
-/// Threads that verify the parts of a file, and their results.
-struct Threads<'a> {
+/// Parts of a file that several threads verify.
+struct Parts<'a> {
     source: &'a Arc<dyn Source>,
     format: &'static Format,
     /// With an interrupt that stops the threads.
     options: Options,
-    /// The caller's options, polled by the calling thread.
-    caller: &'a Options,
     parts: &'a [Part],
     next: AtomicUsize,
     /// How many bytes are in a report.
     done: AtomicU64,
     stopped: Arc<AtomicBool>,
-    results: Mutex<Results>,
-    changed: Condvar,
 }
 
-struct Results {
-    /// The report on the parts that are done.
-    report: Report,
-    /// The error that is first in the file, and its part.
-    failed: Option<(usize, Error)>,
-    /// How many threads are running.
-    threads: usize,
-}
+/// The number of a part, and the report on it.
+type Verified = (usize, Result<Report>);
 
-/// Calls a function when it is dropped, however its scope is left.
-struct OnDrop<F: Fn()>(F);
-
-impl<F: Fn()> Drop for OnDrop<F> {
-    fn drop(&mut self) {
-        self.0();
-    }
-}
-
-impl<'a> Threads<'a> {
-    fn new(
-        source: &'a Arc<dyn Source>,
-        format: &'static Format,
-        caller: &'a Options,
-        parts: &'a [Part],
-    ) -> Self {
-        let stopped = Arc::new(AtomicBool::new(false));
-        Self {
-            source,
-            format,
-            options: caller.clone().interrupt(Interrupt::once(&stopped)),
-            caller,
-            parts,
-            next: AtomicUsize::new(0),
-            done: AtomicU64::new(0),
-            stopped,
-            results: Mutex::new(Results {
-                report: Report::of(format, &**source),
-                failed: None,
-                threads: 0,
-            }),
-            changed: Condvar::new(),
-        }
-    }
-
+impl Parts<'_> {
     fn verify(
-        self,
+        &self,
+        caller: &Options,
         threads: usize,
         progress: &mut impl FnMut(u64) -> Result<()>,
     ) -> Result<Report> {
+        let (sender, found) = fifo(usize::MAX, self.parts.len());
+        let sender = Arc::new(sender);
         sync::scope(|scope| {
-            // The scope joins its threads.
-            let _stop = OnDrop(|| self.stop());
-            for _ in 0..threads.min(self.parts.len()) {
-                self.lock().threads += 1;
-                sync::spawn_scoped(scope, "seglake-verify", || self.work()).map_err(|error| {
-                    Error::io(None, "cannot start a thread to verify with", error)
-                })?;
+            let mut begun = (0..threads.min(self.parts.len())).map(|_| {
+                let sender = sender.clone();
+                sync::spawn_scoped(scope, "seglake-verify", move || self.work(&sender))
+            });
+            let begun = begun.try_for_each(|begun| begun);
+            // It ends with the last thread.
+            drop(sender);
+            let begun = begun
+                .map_err(|error| Error::io(None, "cannot start a thread to verify with", error));
+            let verified = begun.and_then(|()| self.collect(&found, caller, progress));
+            self.stop();
+            verified
+        })
+    }
+
+    /// Adds up what the threads found. Of errors, the first one in the file counts.
+    fn collect(
+        &self,
+        found: &Receiver<Verified>,
+        caller: &Options,
+        progress: &mut impl FnMut(u64) -> Result<()>,
+    ) -> Result<Report> {
+        let mut report = Report::of(self.format, &**self.source);
+        let mut failed: Option<Verified> = None;
+        loop {
+            match found.take(WAIT) {
+                Taken::Item((_, Ok(part))) => report.merge(&part),
+                // Stopped, since another part failed.
+                Taken::Item((_, Err(Error::Interrupted))) if self.is_stopped() => {}
+                Taken::Item((place, error)) => {
+                    if failed.as_ref().is_none_or(|(first, _)| place < *first) {
+                        failed = Some((place, error));
+                    }
+                }
+                Taken::Empty => {}
+                Taken::End => break,
             }
-            self.wait(progress)
-        })?;
-        let results = self.results.into_inner();
-        let results = results.unpoisoned();
-        match results.failed {
-            Some((_, error)) => Err(error),
-            None => Ok(results.report),
+            caller.poll()?;
+            progress(self.done.load(Ordering::Relaxed))?;
+        }
+        match failed {
+            Some((_, error)) => error,
+            None => Ok(report),
         }
     }
 
@@ -259,52 +255,23 @@ impl<'a> Threads<'a> {
         self.stopped.store(true, Ordering::Release);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Results> {
-        self.results.lock().unpoisoned()
+    fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
     }
 
-    /// Waits until the threads have ended.
-    fn wait(&self, progress: &mut impl FnMut(u64) -> Result<()>) -> Result<()> {
-        loop {
-            let threads = {
-                let are_going = |results: &mut Results| results.threads > 0;
-                let waited = self
-                    .changed
-                    .wait_timeout_while(self.lock(), WAIT, are_going);
-                waited.unpoisoned().0.threads
-            };
-            self.caller.poll()?;
-            progress(self.done.load(Ordering::Relaxed))?;
-            if threads == 0 {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Verifies parts until none is left.
-    fn work(&self) {
-        let _ended = OnDrop(|| {
-            self.lock().threads -= 1;
-            self.changed.notify_all();
-        });
-        while !self.stopped.load(Ordering::Acquire) {
+    /// Verifies parts until none is left, or one fails: then the others stop, too.
+    fn work(&self, found: &Sender<Verified>) {
+        while !self.is_stopped() {
             let place = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(part) = self.parts.get(place) else {
                 return;
             };
             let report = self.read(part);
-            let mut results = self.lock();
-            match report {
-                Ok(report) => results.report.merge(&report),
-                // Stopped by another thread, which reports why.
-                Err(Error::Interrupted) if self.stopped.load(Ordering::Acquire) => return,
-                Err(error) => {
-                    let first = results.failed.as_ref().map(|(first, _)| *first);
-                    if first.is_none_or(|first| place < first) {
-                        results.failed = Some((place, error));
-                    }
-                    self.stop();
-                }
+            if report.is_err() {
+                self.stop();
+            }
+            if found.put((place, report), 0).is_none() {
+                return;
             }
         }
     }
