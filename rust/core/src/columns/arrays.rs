@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::{
-    ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, Int64Array, ListArray, StringArray,
-    StructArray, TimestampMicrosecondArray, UInt64Array,
+    ArrayRef, BinaryArray, BooleanArray, Decimal128Array, FixedSizeBinaryArray, Int64Array,
+    ListArray, StringArray, StructArray, TimestampMicrosecondArray, UInt64Array,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, TimeUnit};
@@ -53,6 +53,26 @@ const EXTENSION: [(&str, &str); 2] = [
     ("ARROW:extension:metadata", ""),
 ];
 
+/// Unsigned numbers as what `data_type` has for them. As signed ones those above 2^63-1 are negative.
+fn unsigned(
+    values: Vec<u64>,
+    data_type: &DataType,
+    nulls: Option<NullBuffer>,
+) -> std::result::Result<ArrayRef, ArrowError> {
+    Ok(match data_type {
+        DataType::Int64 => {
+            let values: Vec<_> = values.into_iter().map(u64::cast_signed).collect();
+            Arc::new(Int64Array::try_new(values.into(), nulls)?)
+        }
+        DataType::Decimal128(digits, scale) => {
+            let values: Vec<_> = values.into_iter().map(i128::from).collect();
+            let decimals = Decimal128Array::try_new(values.into(), nulls)?;
+            Arc::new(decimals.with_precision_and_scale(*digits, *scale)?)
+        }
+        _ => Arc::new(UInt64Array::try_new(values.into(), nulls)?),
+    })
+}
+
 pub(super) fn array(
     column: ColumnBuffer,
     data_type: &DataType,
@@ -72,7 +92,7 @@ pub(super) fn array(
             let times = TimestampMicrosecondArray::try_new(fitted(values).into(), nulls)?;
             Arc::new(times.with_timezone("UTC"))
         }
-        Values::UInt64(values) => Arc::new(UInt64Array::try_new(fitted(values).into(), nulls)?),
+        Values::UInt64(values) => unsigned(fitted(values), data_type, nulls)?,
         Values::Boolean(values) => Arc::new(BooleanArray::new(BooleanBuffer::from(values), nulls)),
         Values::Binary { offsets, data } => {
             let offsets = OffsetBuffer::new(ScalarBuffer::from(fitted(offsets)));

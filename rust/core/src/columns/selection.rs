@@ -6,13 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int64Type, UInt64Type};
-use arrow_array::{
-    Array, ArrayRef, Decimal128Array, Int64Array, ListArray, RecordBatch, RecordBatchOptions,
-    StructArray,
-};
-use arrow_buffer::ScalarBuffer;
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::arrays::{array, field, internal};
 use crate::error::{Error, Result};
@@ -43,9 +39,8 @@ pub struct Selection {
     columns: &'static [Column],
     chosen: Vec<(Chosen, ColumnKind)>,
     uuids: UuidType,
-    /// How unsigned 64-bit numbers appear, and the Arrow fields before they are converted, if they are.
+    /// How unsigned 64-bit numbers appear.
     uint64: Uint64Type,
-    unconverted: Option<SchemaRef>,
     /// The places of the columns that identify a record.
     identifying: Vec<usize>,
     schema: SchemaRef,
@@ -110,7 +105,6 @@ impl Selection {
             chosen,
             uuids,
             uint64: Uint64Type::default(),
-            unconverted: None,
             identifying,
             schema: Arc::new(Schema::new(fields)),
             values,
@@ -129,11 +123,8 @@ impl Selection {
     pub fn with_uint64(mut self, uint64: Uint64Type) -> Self {
         let fields = self.schema.fields().iter();
         let fields: Vec<_> = fields.map(|field| uint64.field(field)).collect();
-        let converted = Arc::new(Schema::new(fields));
-        if converted != self.schema {
-            self.uint64 = uint64;
-            self.unconverted = Some(std::mem::replace(&mut self.schema, converted));
-        }
+        self.schema = Arc::new(Schema::new(fields));
+        self.uint64 = uint64;
         self
     }
 
@@ -187,39 +178,21 @@ impl Selection {
         rows: usize,
         path: Option<&Path>,
     ) -> Result<RecordBatch> {
-        let unconverted = match &self.unconverted {
-            Some(schema) => schema,
-            None => &self.schema,
-        };
-        let arrays = columns
-            .into_iter()
-            .zip(unconverted.fields())
-            .map(|(column, field)| array(column, field.data_type()));
+        let fields = self.schema.fields();
+        let columns = columns.into_iter().zip(fields);
+        let arrays = columns.map(|(column, field)| array(column, field.data_type()));
         let arrays = arrays
             .collect::<std::result::Result<Vec<_>, _>>()
             .map_err(internal)?;
-        let arrays = match &self.unconverted {
-            Some(_) => self.converted(arrays, path)?,
-            None => arrays,
-        };
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options).map_err(internal)
-    }
-
-    /// Columns with unsigned 64-bit numbers as the schema has them.
-    fn converted(&self, arrays: Vec<ArrayRef>, path: Option<&Path>) -> Result<Vec<ArrayRef>> {
-        let fields = self.schema.fields().iter();
         if self.uint64 == Uint64Type::Int64 {
-            for (array, field) in arrays.iter().zip(fields.clone()) {
-                if let Some(found) = find_too_large(array, field.name()) {
+            for ((array, field), (_, kind)) in arrays.iter().zip(fields).zip(&self.chosen) {
+                if let Some(found) = find_too_large(array, *kind, field.name()) {
                     return Err(self.too_large(found, &arrays, path));
                 }
             }
         }
-        let columns = arrays.into_iter().zip(fields);
-        let columns = columns.map(|(array, field)| converted(array, field.data_type()));
-        let columns = columns.collect::<std::result::Result<_, _>>();
-        columns.map_err(internal)
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options).map_err(internal)
     }
 
     fn too_large(&self, found: TooLarge, arrays: &[ArrayRef], path: Option<&Path>) -> Error {
@@ -324,71 +297,32 @@ struct TooLarge {
     value: u64,
 }
 
-/// The first number of a column above 2^63-1. That of a list has the list's row.
-fn find_too_large(array: &ArrayRef, field: &str) -> Option<TooLarge> {
-    match array.data_type() {
-        DataType::UInt64 => {
-            let numbers = array.as_primitive::<UInt64Type>();
-            let is_above = |(_, value): &(usize, Option<u64>)| {
-                value.is_some_and(|value| i64::try_from(value).is_err())
-            };
-            let (row, value) = numbers.iter().enumerate().find(is_above)?;
-            let (field, value) = (field.to_owned(), value?);
+/// The first number of a column above 2^63-1, where unsigned numbers are signed ones. That of a list has the list's row.
+fn find_too_large(array: &ArrayRef, kind: ColumnKind, field: &str) -> Option<TooLarge> {
+    match kind {
+        ColumnKind::UInt64 => {
+            let mut numbers = array.as_primitive::<Int64Type>().iter();
+            let row = numbers.position(|number| number.is_some_and(i64::is_negative))?;
+            let value = array.as_primitive::<Int64Type>().value(row).cast_unsigned();
+            let field = field.to_owned();
             Some(TooLarge { row, field, value })
         }
-        DataType::List(_) => {
+        ColumnKind::List(items) => {
             let list = array.as_list::<i32>();
-            let found = find_too_large(list.values(), field)?;
+            let found = find_too_large(list.values(), *items, field)?;
             let is_in_front = |end: &i32| usize::try_from(*end).is_ok_and(|end| end <= found.row);
             let ends = list.value_offsets().get(1..)?;
             let row = ends.partition_point(is_in_front);
             Some(TooLarge { row, ..found })
         }
-        DataType::Struct(fields) => {
-            let columns = array.as_struct().columns().iter().zip(fields);
-            columns
-                .filter_map(|(column, inner)| {
-                    find_too_large(column, &format!("{field}.{}", inner.name()))
-                })
-                .next()
+        ColumnKind::Struct(fields) => {
+            let mut columns = array.as_struct().columns().iter().zip(fields);
+            columns.find_map(|(column, inner)| {
+                find_too_large(column, inner.kind, &format!("{field}.{}", inner.name))
+            })
         }
         _ => None,
     }
-}
-
-/// A column of unsigned 64-bit numbers, or with some within it, as `to`. No number is above what `to` can store.
-fn converted(array: ArrayRef, to: &DataType) -> std::result::Result<ArrayRef, ArrowError> {
-    Ok(match (array.data_type(), to) {
-        (DataType::UInt64, DataType::Int64) => {
-            let numbers = array.as_primitive::<UInt64Type>();
-            let values = ScalarBuffer::<i64>::from(numbers.values().inner().clone());
-            Arc::new(Int64Array::try_new(values, numbers.nulls().cloned())?)
-        }
-        (DataType::UInt64, DataType::Decimal128(digits, scale)) => {
-            let numbers = array.as_primitive::<UInt64Type>();
-            let values: Vec<_> = numbers.values().iter().copied().map(i128::from).collect();
-            let decimals = Decimal128Array::try_new(values.into(), numbers.nulls().cloned())?;
-            Arc::new(decimals.with_precision_and_scale(*digits, *scale)?)
-        }
-        (DataType::List(_), DataType::List(field)) => {
-            let list = array.as_list::<i32>();
-            let items = converted(list.values().clone(), field.data_type())?;
-            let (offsets, nulls) = (list.offsets().clone(), list.nulls().cloned());
-            Arc::new(ListArray::try_new(field.clone(), offsets, items, nulls)?)
-        }
-        (DataType::Struct(_), DataType::Struct(fields)) => {
-            let structs = array.as_struct();
-            let columns = structs.columns().iter().cloned().zip(fields);
-            let columns = columns.map(|(column, field)| converted(column, field.data_type()));
-            Arc::new(StructArray::try_new_with_length(
-                fields.clone(),
-                columns.collect::<std::result::Result<_, _>>()?,
-                structs.nulls().cloned(),
-                structs.len(),
-            )?)
-        }
-        _ => array,
-    })
 }
 
 /// What a record is called in an error: the values of these columns, as far as they are numbers.
@@ -471,83 +405,73 @@ mod tests {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod uint64_tests {
-    use arrow_array::UInt64Array;
-    use arrow_buffer::{NullBuffer, OffsetBuffer};
+    use arrow_array::Array as _;
+    use arrow_array::types::{Decimal128Type, UInt64Type};
 
     use super::*;
+    use crate::record::Value;
 
     const MOST: u64 = 1 << 63;
+    const LENGTH: ColumnKind =
+        ColumnKind::Struct(&[Column::optional("length", ColumnKind::UInt64)]);
+    const CLOCK: ColumnKind = ColumnKind::List(&LENGTH);
 
     /// Lists of structures of a number: [], [0, null], null, [2^63-1, `last`].
-    fn lists(last: u64) -> ArrayRef {
-        let numbers = UInt64Array::from(vec![Some(0), None, Some(MOST - 1), Some(last)]);
-        let fields = vec![Arc::new(Field::new("length", DataType::UInt64, true))];
-        let structs = StructArray::new(fields.into(), vec![Arc::new(numbers)], None);
-        let item = Arc::new(Field::new("item", structs.data_type().clone(), true));
-        let offsets = OffsetBuffer::new(vec![0, 0, 2, 2, 4].into());
-        let nulls = NullBuffer::from(vec![true, true, false, true]);
-        Arc::new(ListArray::new(
-            item,
-            offsets,
-            Arc::new(structs),
-            Some(nulls),
-        ))
-    }
-
-    fn numbers(array: &ArrayRef) -> ArrayRef {
-        array
-            .as_list::<i32>()
-            .values()
-            .as_struct()
-            .column(0)
-            .clone()
+    fn lists(last: u64, uint64: Uint64Type) -> ArrayRef {
+        let mut column = ColumnBuffer::new(CLOCK, UuidType::Fixed);
+        let number = |number| Value::Struct(vec![number]);
+        column.push_list(&[]);
+        column.push_list(&[number(Value::UInt64(0)), number(Value::Null)]);
+        column.push_null();
+        column.push_list(&[MOST - 1, last].map(|value| number(Value::UInt64(value))));
+        let to = uint64.field(&field("clock", CLOCK, UuidType::Fixed));
+        array(column, to.data_type()).unwrap()
     }
 
     #[test]
     fn numbers_within_lists_and_structures_are_converted() {
-        let array = lists(MOST - 1);
-        let field = Field::new("clock", array.data_type().clone(), true);
+        let plain = lists(u64::MAX, Uint64Type::UInt64);
         for (uint64, most) in [
+            (Uint64Type::UInt64, u64::MAX),
             (Uint64Type::Int64, MOST - 1),
             (Uint64Type::Decimal, u64::MAX),
         ] {
-            let array = lists(most);
-            let to = uint64.field(&field);
-            let made = converted(array.clone(), to.data_type()).unwrap();
-            assert_eq!(made.data_type(), to.data_type());
-            assert_eq!(made.nulls(), array.nulls());
-            assert_eq!(
-                made.as_list::<i32>().offsets(),
-                array.as_list::<i32>().offsets()
-            );
-            let found: Vec<_> = match uint64 {
-                Uint64Type::Int64 => {
-                    let made = numbers(&made);
-                    let made = made.as_primitive::<Int64Type>();
-                    made.iter().map(|number| number.map(i128::from)).collect()
+            let made = lists(most, uint64);
+            assert_eq!(made.nulls(), plain.nulls());
+            let list = made.as_list::<i32>();
+            assert_eq!(list.offsets(), plain.as_list::<i32>().offsets());
+            let numbers = list.values().as_struct().column(0);
+            let found: Vec<Option<i128>> = match uint64 {
+                Uint64Type::UInt64 => {
+                    let numbers = numbers.as_primitive::<UInt64Type>().iter();
+                    numbers.map(|number| number.map(i128::from)).collect()
                 }
-                _ => {
-                    let made = numbers(&made);
-                    assert_eq!(*made.data_type(), DataType::Decimal128(20, 0));
-                    made.as_primitive::<arrow_array::types::Decimal128Type>()
-                        .iter()
-                        .collect()
+                Uint64Type::Int64 => {
+                    let numbers = numbers.as_primitive::<Int64Type>().iter();
+                    numbers.map(|number| number.map(i128::from)).collect()
+                }
+                Uint64Type::Decimal => {
+                    assert_eq!(*numbers.data_type(), DataType::Decimal128(20, 0));
+                    numbers.as_primitive::<Decimal128Type>().iter().collect()
                 }
             };
             let some = |number: u64| Some(i128::from(number));
             assert_eq!(found, [some(0), None, some(MOST - 1), some(most)]);
         }
-        assert_eq!(Uint64Type::UInt64.field(&field), field);
     }
 
     #[test]
     fn the_first_number_that_is_too_large_is_found() {
-        assert_eq!(find_too_large(&lists(MOST - 1), "clock"), None);
+        let within = |last| find_too_large(&lists(last, Uint64Type::Int64), CLOCK, "clock");
+        assert_eq!(within(MOST - 1), None);
         let (row, field, value) = (3, "clock.length".to_owned(), MOST);
-        let expected = TooLarge { row, field, value };
-        assert_eq!(find_too_large(&lists(MOST), "clock"), Some(expected));
-        let plain: ArrayRef = Arc::new(UInt64Array::from(vec![None, Some(5), Some(u64::MAX)]));
-        let found = find_too_large(&plain, "batch").unwrap();
+        assert_eq!(within(MOST), Some(TooLarge { row, field, value }));
+        let mut plain = ColumnBuffer::new(ColumnKind::UInt64, UuidType::Fixed);
+        [Value::Null, Value::UInt64(5), Value::UInt64(u64::MAX)]
+            .iter()
+            .for_each(|value| plain.push(value));
+        let plain = array(plain, &DataType::Int64).unwrap();
+        let found = find_too_large(&plain, ColumnKind::UInt64, "batch").unwrap();
         assert_eq!((found.row, found.value), (2, u64::MAX));
     }
 }
