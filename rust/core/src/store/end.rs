@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::folder::{Segment, write_new};
+use super::folder::{Segment, open_file, write_new};
 use super::mark::{Mark, SLOT_BYTES};
 use super::name::{SegmentId, SegmentKind};
 use crate::checksum::Key;
@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::parity::{Coverage, Files};
 use crate::saturating::saturating_usize;
 use crate::source::{Bound, BoundSource, FileSource, SaidBy, Source};
+use crate::walk::Options;
 
 /// How much of a segment's file is read, and how far it has to reach. Nothing is said of a sealed file, which tells by itself where
 /// it ends.
@@ -45,26 +46,25 @@ impl SegmentExtent {
         if segment.kind == SegmentKind::Sealed {
             return Self::default();
         }
-        let marked = Bound::of_mark(mark, segment.id);
         if is_newest && !segment.is_frozen {
-            return Self::up_to(marked);
+            return Self::up_to(Bound::of_mark(mark, segment.id));
         }
         let frozen = segment
             .is_frozen
             .then(|| Frozen::read(disk, folder, segment.id));
-        let frozen = frozen.flatten().and_then(|frozen| frozen.synced);
-        let frozen = frozen.map(|offset| Bound {
-            offset,
-            last: None,
-            said_by: SaidBy::Frozen,
-            is_complete: false,
-        });
-        let end = Bound::of_end(disk, folder, segment.id, key);
-        let (bound, is_complete) = match frozen {
-            Some(frozen) => (frozen, false),
-            None => (Bound::of_name(), true),
+        let first = match frozen.flatten().and_then(|frozen| frozen.synced) {
+            Some(offset) => Bound {
+                offset,
+                last: None,
+                said_by: SaidBy::Frozen,
+                is_complete: false,
+            },
+            None => Bound::of_name(),
         };
-        let bound = bound.or_later(Some(marked)).or_later(end);
+        let bound = first
+            .or_later(Some(Bound::of_mark(mark, segment.id)))
+            .or_later(Bound::of_end(disk, folder, segment.id, key));
+        let is_complete = first.is_complete;
         Self {
             bound: Some(Bound {
                 is_complete,
@@ -82,6 +82,25 @@ impl SegmentExtent {
     /// The UUID of the last record that is read, if that is known.
     pub(super) fn last(&self) -> Option<[u8; 16]> {
         self.bound.filter(|_| self.is_limit)?.last
+    }
+
+    /// Opens as much of a segment: of the file that was listed, or of the one that it is by now, which is sealed meanwhile. Returns also
+    /// which of both that is.
+    ///
+    /// # Errors
+    /// As [`open_file`].
+    pub(super) fn open(
+        &self,
+        folder: &Path,
+        options: &Options,
+        listed: (SegmentId, SegmentKind),
+    ) -> Result<(Arc<dyn Source>, SegmentKind)> {
+        let (file, kind) = open_file(folder, options, listed)?;
+        let source = match kind {
+            SegmentKind::Active => self.within(file),
+            SegmentKind::Sealed => Arc::new(file),
+        };
+        Ok((source, kind))
     }
 
     /// As much of an active file.
@@ -107,8 +126,42 @@ impl Bound {
         }
     }
 
+    /// What is known of a segment that records may be appended to: what the mark says, what was written down when it ended, or what its
+    /// sidecar covers, if somebody protected the file. A crash may have come before the mark was synced, or before there was a next
+    /// segment.
+    pub(super) fn of_appended(
+        disk: &DiskRef,
+        folder: &Path,
+        key: &Key,
+        mark: &Mark,
+        id: SegmentId,
+    ) -> Self {
+        Self::of_mark(mark, id)
+            .or_later(Self::of_end(disk, folder, id, key))
+            .or_later(Self::of_sidecar(disk, folder, id))
+    }
+
+    /// What is known of a segment that is to be sealed: it has a record, reaches the offset that its writer gives, if it knows one, and
+    /// what was written down when it ended.
+    pub(super) fn of_complete(
+        disk: &DiskRef,
+        folder: &Path,
+        key: &Key,
+        given: Option<u64>,
+        id: SegmentId,
+    ) -> Self {
+        Self::of_name()
+            .or_later(given.map(Self::of_given))
+            .or_later(Self::of_end(disk, folder, id, key))
+    }
+
+    /// Whether what was written down when a segment ended is there.
+    pub(super) fn has_end(disk: &DiskRef, folder: &Path, id: SegmentId, key: &Key) -> bool {
+        Self::of_end(disk, folder, id, key).is_some()
+    }
+
     /// Where nothing else is said: a segment gets its name with its first record.
-    pub(super) const fn of_name() -> Self {
+    const fn of_name() -> Self {
         Self {
             said_by: SaidBy::Name,
             ..Self::of_given(1)
@@ -126,7 +179,7 @@ impl Bound {
     }
 
     /// What the file `_SEGMENT.end` says; `None` where it is lost, damaged, or of another log.
-    pub(super) fn of_end(disk: &DiskRef, folder: &Path, id: SegmentId, key: &Key) -> Option<Self> {
+    fn of_end(disk: &DiskRef, folder: &Path, id: SegmentId, key: &Key) -> Option<Self> {
         let path = folder.join(id.end_name());
         let mut slot = [0; SLOT_BYTES];
         let read = disk
@@ -146,13 +199,13 @@ impl Bound {
 
     /// What the parity sidecar of an active file covers: `protect` had it on the disk before. Nothing of it may be taken for a torn tail, or be
     /// written over: a repair would restore it. `None` where there is none that can be read.
-    pub(super) fn of_sidecar(disk: &DiskRef, folder: &Path, id: SegmentId) -> Option<Self> {
+    fn of_sidecar(disk: &DiskRef, folder: &Path, id: SegmentId) -> Option<Self> {
         let kind = SegmentKind::Active;
         // Most have none, and then nothing else is opened.
-        let Ok(sidecar) = FileSource::open_on(disk, &folder.join(id.sidecar_name(kind))) else {
-            return None;
-        };
-        let Ok(file) = FileSource::open_on(disk, &folder.join(id.file_name(kind))) else {
+        let names = [id.sidecar_name(kind), id.file_name(kind)];
+        let [Ok(sidecar), Ok(file)] =
+            names.map(|name| FileSource::open_on(disk, &folder.join(name)))
+        else {
             return None;
         };
         let Ok(Some(coverage)) = Coverage::read(Files::new(&file, &sidecar)) else {
@@ -167,7 +220,7 @@ impl Bound {
     }
 
     /// The one of two that is further on.
-    pub(super) fn or_later(self, other: Option<Self>) -> Self {
+    fn or_later(self, other: Option<Self>) -> Self {
         match other {
             Some(other) if other.offset >= self.offset => other,
             _ => self,

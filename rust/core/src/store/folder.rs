@@ -368,11 +368,11 @@ fn sound_first(
 /// # Errors
 /// [`Error::SegmentGone`] if it was removed; [`Error::Log`] for another segment under its name; [`Error::Io`].
 pub(super) fn open_file(
-    disk: &DiskRef,
     folder: &Path,
     options: &Options,
     (id, listed): (SegmentId, SegmentKind),
 ) -> Result<(FileSource, SegmentKind)> {
+    let disk = options.on();
     let is_frozen = || disk.is_taken(&folder.join(id.frozen_name()));
     let mut missing = None;
     for kind in [listed, SegmentKind::Sealed, SegmentKind::Active] {

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use uuid::Uuid;
 
 use super::end::SegmentExtent;
-use super::folder::{Listing, Segment, absolute, check_identity, is_key_of, open_file};
+use super::folder::{Listing, Segment, absolute, check_identity, is_key_of};
 use super::lock::Lock;
 use super::mark::{Mark, MarkState, Synced};
 use super::name::SegmentKind;
@@ -20,8 +20,8 @@ use crate::columns::{Batches, Limits, Selection};
 use crate::disk::{DiskRef, Stat};
 use crate::engine::Start;
 use crate::error::{Error, Result};
+use crate::format;
 use crate::format::active::{self, ActiveWalk};
-use crate::format::{self, sealed};
 use crate::ledger::Kind;
 use crate::reader::Records;
 use crate::record::{Column, Record, RecordId};
@@ -55,7 +55,6 @@ pub struct LogReader {
     folder: PathBuf,
     options: Options,
     key: Key,
-    disk: DiskRef,
     known: LastListing,
     pub(super) skipped: SkippedList,
 }
@@ -100,7 +99,6 @@ impl LogReader {
         };
         let reader = Self {
             folder: absolute(path.as_ref())?,
-            disk: options.on().clone(),
             options,
             key,
             known: LastListing::default(),
@@ -148,9 +146,9 @@ impl LogReader {
         let options = self.options.clone().strict(true);
         let source = self.source(first, &SegmentExtent::default())?;
         let start = Start::Beginning;
-        let mut walk = self.walk_of(source, &options, start, &Filter::default())?;
+        let mut walk = walk_of(source, &options, start, &Filter::default())?;
         match walk.step() {
-            Err(Error::Damage(_)) if is_key_of(&self.disk, self.key, &view.segments) => Ok(()),
+            Err(Error::Damage(_)) if is_key_of(self.disk(), self.key, &view.segments) => Ok(()),
             Err(Error::Damage(damage)) => Err(found.unknown_key(&first.path, damage.wrong_key)),
             other => other.map(drop),
         }
@@ -181,7 +179,7 @@ impl LogReader {
     /// # Errors
     /// [`Error::Io`].
     pub fn synced(&self) -> Result<Option<Synced>> {
-        Ok(Mark::read(&self.disk, &self.folder, &self.key)?.place())
+        Ok(Mark::read(self.disk(), &self.folder, &self.key)?.place())
     }
 
     /// How far the last record that is on the disk is ahead of the clock; `None` by less than a second.
@@ -298,9 +296,9 @@ impl LogReader {
 
     /// The segments, not listed again if neither the mark nor the folder has changed.
     pub(super) fn known(&self) -> Result<Arc<View>> {
-        let stat = self.disk.stat(&self.folder, true);
+        let stat = self.disk().stat(&self.folder, true);
         let stat = stat.map_err(|error| Error::io(Some(&self.folder), "cannot stat", error))?;
-        let mark = Mark::read(&self.disk, &self.folder, &self.key)?;
+        let mark = Mark::read(self.disk(), &self.folder, &self.key)?;
         // Never waited for: a thread that a fork left behind may have it.
         if let Ok(known) = self.known.0.try_lock()
             && let Some((modified, view)) = &*known
@@ -345,9 +343,8 @@ impl LogReader {
             if ids.is_empty() {
                 continue;
             }
-            let source = self.source(segment, &reach)?;
-            let format = self.format_of(&*source);
-            let options = self.options.clone().format(format);
+            let (source, kind) = self.source(segment, &reach)?;
+            let options = self.options.clone().format(kind.format());
             let options = options.filter(Filter::default());
             let hits = format::lookup(source, &options)?.get(&ids)?;
             for (place, hit) in places.into_iter().zip(hits.places) {
@@ -368,12 +365,12 @@ impl LogReader {
     /// What is there now, and what was found in the file of the mark.
     fn look(&self) -> Result<(View, MarkState)> {
         // The mark first: what it says is on the disk is in the listing that follows.
-        let (mark, found) = Mark::find(&self.disk, &self.folder, &self.key)?;
+        let (mark, found) = Mark::find(self.disk(), &self.folder, &self.key)?;
         let list = match self.options.strict {
             true => Listing::read,
             false => Listing::read_past_gaps,
         };
-        let listing = list(&self.disk, &self.folder, mark.sequence)?;
+        let listing = list(self.disk(), &self.folder, mark.sequence)?;
         let segments = listing.segments;
         let unread = Mutex::default();
         Ok((
@@ -386,8 +383,8 @@ impl LogReader {
         ))
     }
 
-    pub(super) const fn disk(&self) -> &DiskRef {
-        &self.disk
+    pub(super) fn disk(&self) -> &DiskRef {
+        self.options.on()
     }
 
     /// What it reads with.
@@ -401,50 +398,20 @@ impl LogReader {
         &self.key
     }
 
-    /// The format of a segment's file, by the name that it was opened under.
-    pub(super) fn format_of(&self, source: &dyn Source) -> &'static crate::engine::Format {
-        let extension = source.path().and_then(Path::extension);
-        let is_sealed = extension.is_some_and(|ending| ending == SegmentKind::Sealed.extension());
-        if is_sealed {
-            &sealed::FORMAT
-        } else {
-            &active::FORMAT
-        }
-    }
-
     /// Opens a segment, sealed or not: while it is being sealed, its file is replaced by another.
     ///
     /// # Errors
     /// [`Error::SegmentGone`] where it was removed; [`Error::Io`].
-    pub(super) fn source(
-        &self,
-        segment: &Segment,
-        reach: &SegmentExtent,
-    ) -> Result<Arc<dyn Source>> {
-        let file = self.file(segment)?;
-        Ok(match self.format_of(&file) == &active::FORMAT {
-            true => reach.within(file),
-            false => Arc::new(file),
-        })
+    fn source(&self, segment: &Segment, reach: &SegmentExtent) -> Result<SegmentSource> {
+        reach.open(&self.folder, &self.options, (segment.id, segment.kind))
     }
 
     /// How much of a segment is read, and how far it has to reach.
     pub(super) fn reach(&self, view: &View, segment: &Segment) -> SegmentExtent {
         let newest = view.segments.last().map(|newest| newest.id);
         let is_newest = newest == Some(segment.id);
-        let (disk, folder, key) = (&self.disk, &self.folder, &self.key);
+        let (disk, folder, key) = (self.disk(), &self.folder, &self.key);
         SegmentExtent::of(disk, folder, key, &view.mark, segment, is_newest)
-    }
-
-    /// The file of a segment: of the kind that was listed, or of the other by now.
-    pub(super) fn file(&self, segment: &Segment) -> Result<FileSource> {
-        let opened = open_file(
-            &self.disk,
-            &self.folder,
-            &self.options,
-            (segment.id, segment.kind),
-        );
-        opened.map(|(file, _)| file)
     }
 
     /// The records of a segment that a filter lets through.
@@ -455,23 +422,7 @@ impl LogReader {
         filter: &Filter,
     ) -> Result<Box<dyn Walk>> {
         let source = self.source(segment, reach)?;
-        self.walk_of(source, &self.options, Start::Beginning, filter)
-    }
-
-    /// The records of a file from `start` on that a filter lets through.
-    pub(super) fn walk_of(
-        &self,
-        source: Arc<dyn Source>,
-        options: &Options,
-        start: Start<'_>,
-        filter: &Filter,
-    ) -> Result<Box<dyn Walk>> {
-        let format = self.format_of(&*source);
-        let options = options.clone().format(format).filter(filter.clone());
-        if format == &sealed::FORMAT && !filter.is_empty() {
-            return format::lookup(source, &options)?.range(filter);
-        }
-        format::open(source, &options, start)
+        walk_of(source, &self.options, Start::Beginning, filter)
     }
 
     /// What readers leave out now, since it is after the synced mark and no writer has the log open: `None` if that is nothing, and while
@@ -539,6 +490,25 @@ impl LogReader {
             *known = Some((stat, unread));
         }
         Ok(unread)
+    }
+}
+
+/// The file of a segment, as far as it is read, and its kind.
+type SegmentSource = (Arc<dyn Source>, SegmentKind);
+
+/// The records of a segment's file from `start` on that a filter lets through.
+pub(super) fn walk_of(
+    (source, kind): SegmentSource,
+    options: &Options,
+    start: Start<'_>,
+    filter: &Filter,
+) -> Result<Box<dyn Walk>> {
+    let options = options.clone().format(kind.format()).filter(filter.clone());
+    match kind {
+        SegmentKind::Sealed if !filter.is_empty() => {
+            format::lookup(source, &options)?.range(filter)
+        }
+        _ => format::open(source, &options, start),
     }
 }
 

@@ -141,8 +141,8 @@ pub(super) fn recover(disk: &DiskRef, folder: &Path, key: Key) -> Result<Recover
             if !is_sealed {
                 recovery.settle(newest, &end, &mut recovered)?;
             }
-            let ended = Bound::of_end(disk, folder, newest.id, &key);
-            if ended.is_some() && recovered.writer.take().is_some() {
+            let has_end = Bound::has_end(disk, folder, newest.id, &key);
+            if has_end && recovered.writer.take().is_some() {
                 // There may have been a next segment, without a record: readers went on from this one, and would miss what is
                 // appended to it.
                 listing.segments.push(newest.clone());
@@ -257,13 +257,9 @@ impl Recovering<'_> {
         Bound::of_mark(&self.mark, id).offset
     }
 
-    /// What is known to be on the disk of a segment: what the mark says, what was written down when the segment ended, or what the sidecar
-    /// covers, if somebody protected the file. A crash may have come before the mark was synced, or before there was a next segment.
+    /// What is known to be on the disk of a segment.
     fn bound(&self, id: SegmentId) -> Bound {
-        let marked = Bound::of_mark(&self.mark, id);
-        marked
-            .or_later(Bound::of_end(self.disk, self.folder, id, &self.key))
-            .or_later(Bound::of_sidecar(self.disk, self.folder, id))
+        Bound::of_appended(self.disk, self.folder, &self.key, &self.mark, id)
     }
 
     /// Puts the newest segment in order, so that records can be appended to it, or freezes it.

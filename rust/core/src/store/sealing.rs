@@ -42,9 +42,7 @@ pub(super) fn seal(
     interrupt: Option<Interrupt>,
     end: Option<u64>,
 ) -> Result<Segment> {
-    let bound = Bound::of_name()
-        .or_later(end.map(Bound::of_given))
-        .or_later(Bound::of_end(disk, folder, segment.id, &key));
+    let bound = Bound::of_complete(disk, folder, &key, end, segment.id);
     // What cannot be read is damage, and tried a second time.
     let file = FileSource::open_on(disk, &segment.path)?.around_unreadable();
     let file = Arc::new(file);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::end::SegmentExtent;
-use super::folder::{Segment, open_file};
+use super::folder::Segment;
 use super::mark::Synced;
 use super::name::{SegmentId, SegmentKind};
 use super::reader::LogReader;
@@ -171,11 +171,7 @@ impl ListedSegment {
                 filter,
             });
         }
-        let (file, kind) = open_file(options.on(), &self.folder, options, (self.id, self.kind))?;
-        let source: Arc<dyn Source> = match kind {
-            SegmentKind::Sealed => Arc::new(file),
-            SegmentKind::Active => reach.within(file),
-        };
+        let (source, kind) = reach.open(&self.folder, options, (self.id, self.kind))?;
         // What was written before it was sealed, but after it was listed, is not of that moment.
         if let (SegmentKind::Sealed, Some(last)) = (kind, reach.last()) {
             filter = filter.at_most("uuid", last);

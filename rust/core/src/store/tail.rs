@@ -9,10 +9,10 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::end::SegmentExtent;
-use super::folder::Segment;
+use super::folder::{Segment, open_file};
 use super::mark::Mark;
-use super::name::SegmentId;
-use super::reader::{LogReader, View};
+use super::name::{SegmentId, SegmentKind};
+use super::reader::{LogReader, View, walk_of};
 use super::skipped::Skipped;
 use crate::engine::Start;
 use crate::error::{Error, Result};
@@ -396,14 +396,13 @@ impl Tail {
             return Ok(true);
         }
         if self.file.is_none() {
-            let file = self.reader.file(segment)?;
-            if self.reader.format_of(&file) != &active::FORMAT {
-                // Sealed by now, so complete.
+            let (folder, options) = (self.reader.path(), self.reader.options());
+            let (file, kind) = open_file(folder, options, (segment.id, segment.kind))?;
+            if kind == SegmentKind::Sealed {
+                // By now, so it is complete.
                 let source: Arc<dyn Source> = Arc::new(file);
-                let options = self.reader.options();
                 let (start, filter) = (Start::Beginning, self.filter());
-                let walk = self.reader.walk_of(source, options, start, &filter)?;
-                self.walk = Some(walk);
+                self.walk = Some(walk_of((source, kind), options, start, &filter)?);
                 self.is_complete = true;
                 return Ok(true);
             }
@@ -449,7 +448,8 @@ impl Tail {
             0 => (Start::Beginning, self.filter()),
             offset => (Start::Offset(offset), options.filter.clone()),
         };
-        self.walk = Some(self.reader.walk_of(source, options, start, &filter)?);
+        let source = (source, SegmentKind::Active);
+        self.walk = Some(walk_of(source, options, start, &filter)?);
         self.offset = end;
         Ok(())
     }
