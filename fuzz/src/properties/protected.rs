@@ -96,12 +96,11 @@ impl Pair {
         );
         let options = Options::default().force(force);
         let report = repair(Files::new(&sources.0, &sources.1), options, &mut |change| {
-            change.append_to_sidecar(&self.sidecar, &mut sidecar);
             // A place far after the end is what a head claims.
-            match change {
-                Change::File { offset, .. } if offset > 1 << 24 => Ok(()),
-                change => change.apply_to_file(&mut file),
+            if !matches!(change, Change::File { offset, .. } if offset > 1 << 24) {
+                apply(change, &mut file, &self.sidecar, &mut sidecar);
             }
+            Ok(())
         })
         .unwrap();
         if report.refused.is_some() {
@@ -126,12 +125,12 @@ impl Pair {
                     !matches!(change, Change::File { .. }),
                     "the file was written to"
                 );
-                change.append_to_sidecar(&old, &mut new);
+                apply(change, &mut Vec::new(), &old, &mut new);
                 Ok(())
             });
             match extended.unwrap() {
                 Extended::Done => return Some(new),
-                Extended::Refused(_) => {
+                Extended::NoFrame | Extended::Refused(_) => {
                     assert!(new.is_empty());
                     return None;
                 }
@@ -192,5 +191,19 @@ fn damage(bytes: &mut Vec<u8>, draw: &mut Draw) {
             let there = copy.len().min(bytes.len() - other);
             bytes[other..other + there].copy_from_slice(&copy[..there]);
         }
+    }
+}
+
+/// Makes a change to a file in memory, or adds it to its new sidecar. `old` is the sidecar as it was.
+fn apply(change: Change<'_>, file: &mut Vec<u8>, old: &[u8], sidecar: &mut Vec<u8>) {
+    let place = |offset: u64| usize::try_from(offset).unwrap();
+    match change {
+        Change::File { offset, bytes } => {
+            let end = place(offset) + bytes.len();
+            file.resize(file.len().max(end), 0);
+            file[place(offset)..end].copy_from_slice(bytes);
+        }
+        Change::Kept { start, end } => sidecar.extend_from_slice(&old[place(start)..place(end)]),
+        Change::Head(bytes) | Change::New(bytes) => sidecar.extend_from_slice(bytes),
     }
 }

@@ -1,111 +1,32 @@
 //! Extending a sidecar when its file grew (rules 15 and 16).
 
-use std::fmt;
-
 use super::bytes::{Files, KnownBytes};
 use super::encode::{Change, Encoding, head, reading};
 use super::frames::{Frame, Frames};
 use super::judge::{BlockProof, Judged};
 use super::layout::{Head, Set};
-use super::ledger::{Cause, Content, FileSpan, SidecarRange};
+use super::ledger::{Cause, Content, SidecarRange};
 use super::report::{Inspection, Options, verify};
 use crate::error::{Error, Result};
 
 /// What became of an extension.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Extended {
     /// The changes make up the new sidecar.
     Done,
     /// The sidecar is damaged and the file is proven. There are no changes: [repair](super::repair()) the files, as
     /// they were given here, and extend again.
     RepairFirst,
+    /// The sidecar has no frame. There are no changes.
+    NoFrame,
     /// There are no changes.
     Refused(Refusal),
 }
 
 /// Why a sidecar is not extended: what did not verify must not be encoded anew.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Refusal {
-    /// The sidecar has no frame.
-    NoFrame,
-    /// The file was covered further than it is to be covered now.
-    CoveredMore {
-        /// How far it was covered.
-        covered: u64,
-        /// How far it is to be covered.
-        end: u64,
-        /// The length of the file. After `end` it has what is not to be covered, such as unused space.
-        file_bytes: u64,
-    },
-    /// This range of the file is damaged.
-    Damaged(FileSpan),
-    /// Nothing can verify this range of the file, which was covered.
-    Unverified(FileSpan),
-    /// The block from this offset of the file on does not verify, and the band that it is in would be encoded anew.
-    BlockDiffers(u64),
-}
-
-impl Refusal {
-    /// Where in the file, and what was expected and found there. `None` if the sidecar itself is refused.
-    #[must_use]
-    pub fn damage(&self) -> Option<RefusedDamage> {
-        let found = |start, cause, expected: String, actual: &str| {
-            let actual = actual.to_owned();
-            RefusedDamage {
-                start,
-                cause,
-                expected,
-                actual,
-            }
-        };
-        match self {
-            Self::NoFrame => None,
-            Self::CoveredMore {
-                covered,
-                end,
-                file_bytes,
-            } => Some(found(
-                *end,
-                Cause::Truncated,
-                format!("at least the {covered} bytes that were covered"),
-                &match file_bytes - end {
-                    0 => format!("the end of the file after {end}"),
-                    rest => format!(
-                        "{end}, and then {rest} bytes of unused space or of an incomplete record"
-                    ),
-                },
-            )),
-            Self::Damaged(span) => Some(found(
-                span.start,
-                span.cause.unwrap_or(Cause::ChecksumMismatch),
-                format!("bytes up to {} as they were covered", span.end),
-                match span.cause {
-                    Some(Cause::Truncated) => "that they are missing",
-                    Some(Cause::Unreferenced) => "nothing that can verify them",
-                    _ => "bytes that nothing in the sidecar verifies",
-                },
-            )),
-            Self::Unverified(span) => Some(found(
-                span.start,
-                Cause::Unreferenced,
-                format!("a frame for bytes up to {}, which were covered", span.end),
-                "none",
-            )),
-            Self::BlockDiffers(offset) => Some(found(
-                *offset,
-                Cause::ChecksumMismatch,
-                "the block as it was covered".to_owned(),
-                "other bytes",
-            )),
-        }
-    }
-}
-
-/// The damage of a file for which a sidecar is not extended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RefusedDamage {
-    /// Where it begins in the file.
+pub struct Refusal {
+    /// Where the damage begins in the file.
     pub start: u64,
     /// Its cause.
     pub cause: Cause,
@@ -113,19 +34,6 @@ pub struct RefusedDamage {
     pub expected: String,
     /// What was found.
     pub actual: String,
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.damage() {
-            None => f.write_str("expected a frame in the sidecar, found none"),
-            Some(damage) => write!(
-                f,
-                "expected {} at offset {}, found {}",
-                damage.expected, damage.start, damage.actual
-            ),
-        }
-    }
 }
 
 /// How far a sidecar covers a file.
@@ -194,11 +102,9 @@ pub fn extend(
     let files = files.with_file_bytes(end);
     // It is refused below for better reasons than that it may be another file.
     let inspection = Inspection::new(&files, Options::default().force(true))?;
-    let Some(set) = inspection.frames.set else {
-        return Ok(Extended::Refused(Refusal::NoFrame));
-    };
-    let Some(last) = inspection.frames.current().last().map(|(_, frame)| *frame) else {
-        return Ok(Extended::Refused(Refusal::NoFrame));
+    let last = inspection.frames.current().last().map(|(_, frame)| *frame);
+    let Some((set, last)) = inspection.frames.set.zip(last) else {
+        return Ok(Extended::NoFrame);
     };
     if let Some(refusal) = refusal(&inspection, &set, &last, end)? {
         return Ok(refusal);
@@ -227,37 +133,56 @@ fn refusal(
     end: u64,
 ) -> Result<Option<Extended>> {
     let (files, frames) = (inspection.files, &inspection.frames);
+    let refused = |start, cause, expected: String, actual: &str| {
+        let actual = actual.to_owned();
+        Ok(Some(Extended::Refused(Refusal {
+            start,
+            cause,
+            expected,
+            actual,
+        })))
+    };
     let covered = frames.greatest_covered();
     if covered > end {
-        return Ok(Some(Extended::Refused(Refusal::CoveredMore {
-            covered,
-            end,
-            file_bytes: files.file.len().max(end),
-        })));
+        let actual = match files.file.len().saturating_sub(end) {
+            0 => format!("the end of the file after {end}"),
+            rest => {
+                format!("{end}, and then {rest} bytes of unused space or of an incomplete record")
+            }
+        };
+        let expected = format!("at least the {covered} bytes that were covered");
+        return refused(end, Cause::Truncated, expected, &actual);
     }
     let mut current = frames.current();
     let is_cut = current.any(|(_, frame)| frame.is_cut(set, files.sidecar.len()));
     if is_cut || inspection.has_corrupt() {
         let report = verify(*files, Options::default())?;
-        return Ok(Some(match report.first_damage() {
-            Some(span) => Extended::Refused(Refusal::Damaged(*span)),
-            None => Extended::RepairFirst,
-        }));
+        let mut damaged = report.file.iter();
+        let Some((span, cause)) = damaged.find_map(|span| Some((span, span.cause?))) else {
+            return Ok(Some(Extended::RepairFirst));
+        };
+        let expected = format!("bytes up to {} as they were covered", span.end);
+        let actual = match cause {
+            Cause::Truncated => "that they are missing",
+            Cause::Unreferenced => "nothing that can verify them",
+            Cause::ChecksumMismatch => "bytes that nothing in the sidecar verifies",
+        };
+        return refused(span.start, cause, expected, actual);
     }
     let gaps = inspection.gaps();
     if let Some(gap) = gaps.iter().find(|gap| gap.start < covered) {
-        return Ok(Some(Extended::Refused(Refusal::Unverified(*gap))));
+        let expected = format!("a frame for bytes up to {}, which were covered", gap.end);
+        return refused(gap.start, Cause::Unreferenced, expected, "none");
     }
     let mut judged = Judged::open(files, *set, *last)?;
     judged.verify_data(&KnownBytes::default(), false)?;
-    let differs = judged
-        .data
-        .iter()
-        .position(|proof| *proof != BlockProof::Hash);
-    Ok(differs.map(|block| {
-        let offset = judged.band_start + judged.geometry.block(block).start as u64;
-        Extended::Refused(Refusal::BlockDiffers(offset))
-    }))
+    let mut proofs = judged.data.iter();
+    let Some(block) = proofs.position(|proof| *proof != BlockProof::Hash) else {
+        return Ok(None);
+    };
+    let start = judged.band_start + judged.geometry.block(block).start as u64;
+    let expected = "the block as it was covered".to_owned();
+    refused(start, Cause::ChecksumMismatch, expected, "other bytes")
 }
 
 /// The heads of the frames to add.

@@ -50,7 +50,7 @@ pub use bytes::Files;
 #[doc(hidden)]
 pub use encode::{Change, protect};
 #[doc(hidden)]
-pub use extend::{Coverage, Extended, Refusal, RefusedDamage, extend};
+pub use extend::{Coverage, Extended, Refusal, extend};
 
 pub(crate) use layout::MAGIC;
 pub use layout::Parameters;
@@ -64,4 +64,5 @@ pub(crate) use protected::Differences;
 pub use protected::ProtectedSource;
 #[doc(hidden)]
 pub use report::{FrameSpan, Options, repair, verify};
+pub(crate) use report::{NAME_ANOTHER, no_frame};
 pub use report::{Outcome, Refused, Report};

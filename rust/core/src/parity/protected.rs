@@ -4,7 +4,7 @@
 use std::any::Any;
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -17,7 +17,7 @@ use super::layout::{Geometry, Set};
 use super::ledger::{
     Blocks, Cause, Content, FileKind, FileSpan, SidecarRange, SidecarSpan, WorstGroup,
 };
-use super::report::{Inspection, Options, Refused, Report};
+use super::report::{Inspection, NAME_ANOTHER, Options, Refused, Report, no_frame};
 use crate::bug::OrBug;
 use crate::error::{Error, Result};
 use crate::ledger::{self, Kind, Span, overlapping};
@@ -279,14 +279,10 @@ impl ProtectedSource {
     /// [`Error::Format`].
     #[doc(hidden)]
     pub fn refuse_without_frames(&self) -> Result<()> {
-        if self.refused != Some(Refused::NoFrame) {
-            return Ok(());
+        match self.refused {
+            Some(Refused::NoFrame) => Err(no_frame(self.sidecar(), NAME_ANOTHER)),
+            _ => Ok(()),
         }
-        Err(Error::Format {
-            path: self.sidecar().map(PathBuf::from),
-            message: "expected a frame in the sidecar, found none".to_owned(),
-            next: Some("it is none, or nothing of it is left: name another with `sidecar`"),
-        })
     }
 
     /// Whether any block of a file is known.

@@ -1,5 +1,6 @@
 //! What a sidecar says of a file (rules 9 and 13), and the bytes that repair it (rule 18).
 
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,7 @@ use super::ledger::{
     Blocks, Content, FileKind, FileSpan, LostRange, SidecarKind, SidecarRange, SidecarSpan,
     WorstGroup, file_ledger, gaps, lost_ranges, sidecar_ranges,
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::setters::setters;
 use crate::words::words;
 
@@ -92,6 +93,19 @@ pub struct Report {
     pub worst: Option<WorstGroup>,
     /// The lost ranges of the file's ledger, each with the worst of its groups.
     pub lost: Vec<LostRange>,
+}
+
+/// What to do about a sidecar without any frame that was named.
+pub(crate) const NAME_ANOTHER: &str =
+    "it is none, or nothing of it is left: name another with `sidecar`";
+
+/// The error for a sidecar without any frame.
+pub(crate) fn no_frame(sidecar: Option<&Path>, next: &'static str) -> Error {
+    Error::Format {
+        path: sidecar.map(Path::to_path_buf),
+        message: "expected a frame in the sidecar, found none".to_owned(),
+        next: Some(next),
+    }
 }
 
 impl Report {

@@ -274,9 +274,8 @@ impl Job<'_, '_> {
         loop {
             let source = old.source()?;
             let files = Files::new(&self.file, &source).with_file_bytes(end);
-            let coverage = Coverage::read(files)?;
-            let Some(coverage) = coverage else {
-                return Err(self.refused(&Refusal::NoFrame));
+            let Some(coverage) = Coverage::read(files)? else {
+                return Err(self.no_frame());
             };
             let parameters = coverage.set.parameters;
             self.check_parameters(parameters)?;
@@ -297,7 +296,8 @@ impl Job<'_, '_> {
                     let change = assembly.finish()?;
                     return self.protected(change, healed, parameters, end);
                 }
-                Extended::Refused(refusal) => return Err(self.refused(&refusal)),
+                Extended::NoFrame => return Err(self.no_frame()),
+                Extended::Refused(refusal) => return Err(self.refused(refusal)),
                 Extended::RepairFirst if healed => {
                     return None.or_bug("a sidecar that is not to be repaired again");
                 }
@@ -337,16 +337,12 @@ impl Job<'_, '_> {
         )))
     }
 
-    fn refused(&self, refusal: &Refusal) -> Error {
-        let Some(found) = refusal.damage() else {
-            return Error::Format {
-                path: Some(self.sidecar.to_path_buf()),
-                message: refusal.to_string(),
-                next: Some(
-                    "it is none, or nothing of it is left: begin a new one with `as_it_is`, or name another with `sidecar`",
-                ),
-            };
-        };
+    fn no_frame(&self) -> Error {
+        let next = "it is none, or nothing of it is left: begin a new one with `as_it_is`, or name another with `sidecar`";
+        parity::no_frame(Some(self.sidecar), next)
+    }
+
+    fn refused(&self, found: Refusal) -> Error {
         let finding = Finding::Parity {
             cause: match found.cause {
                 parity::Cause::ChecksumMismatch => Cause::ChecksumMismatch,

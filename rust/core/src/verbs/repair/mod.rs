@@ -19,7 +19,9 @@ use crate::error::{Error, Result, name};
 use crate::format::{is_sidecar, of_sidecar, resolve};
 use crate::os_paths as paths;
 use crate::output::{NewFile, commit_together};
-use crate::parity::{self, Coverage, FileKind, Files, Outcome, Refused, Report, SidecarKind};
+use crate::parity::{
+    self, Coverage, FileKind, Files, NAME_ANOTHER, Outcome, Refused, Report, SidecarKind,
+};
 use crate::setters::setters;
 use crate::source::{FileSource, Source};
 use crate::walk::Options;
@@ -323,18 +325,13 @@ impl Job<'_> {
 
     /// The error for a sidecar that is refused.
     fn check_refused(&self, report: &Report) -> Result<()> {
-        let sidecar = Some(self.sidecar.to_path_buf());
         match report.refused {
             None => Ok(()),
-            Some(Refused::NoFrame) => Err(Error::Format {
-                path: sidecar,
-                message: "expected a frame in the sidecar, found none".to_owned(),
-                next: Some("it is none, or nothing of it is left: name another with `sidecar`"),
-            }),
+            Some(Refused::NoFrame) => Err(parity::no_frame(Some(self.sidecar), NAME_ANOTHER)),
             Some(Refused::AnotherFile) => Err(Error::Usage(format!(
                 "{}: no block of the file is as {} has it: this is probably the sidecar of another file. Nothing was changed. `force` repairs the file all the same",
                 name(&Some(self.path.to_path_buf())),
-                name(&sidecar)
+                name(&Some(self.sidecar.to_path_buf()))
             ))),
         }
     }
