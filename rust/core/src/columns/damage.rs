@@ -8,7 +8,7 @@ use arrow_schema::{Field, Schema, SchemaRef};
 use super::arrays::{array, data_type, internal};
 use crate::error::Result;
 use crate::format::FORMATS;
-use crate::record::{Column, ColumnBuffer, ColumnKind, RecordId, UuidType, Value};
+use crate::record::{Column, ColumnBuffer, ColumnKind, UuidType, Value};
 use crate::saturating::saturating_i64;
 use crate::spec::Dialect;
 use crate::verbs::{Neighbour, Repair, Report};
@@ -128,7 +128,10 @@ fn neighbour(own: &Neighbour) -> Value<'_> {
         int(own.position),
         Value::or_null(own.timestamp.map(Value::Timestamp)),
     ];
-    let values = own.id.as_ref().map_or(&[][..], RecordId::values);
+    let values = match &own.id {
+        Some(id) => id.values(),
+        None => &[],
+    };
     for column in NEIGHBOUR.iter().skip(fields.len()) {
         let mut named = own.identifier.iter().zip(values);
         let value = named.find(|(name, _)| **name == column.name);

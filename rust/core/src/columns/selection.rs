@@ -1,6 +1,5 @@
 //! A selection of columns, and their Arrow types: also unsigned 64-bit numbers for readers without such a type.
 
-use std::ffi::OsStr;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -215,10 +214,10 @@ impl Selection {
     /// [`Error::Usage`] for records of another format, and if the values do not fit into one batch.
     #[doc(hidden)]
     pub fn hits(&self, hits: &Hits, path: Option<&Path>) -> Result<RecordBatch> {
-        hits.columns.map_or(Ok(()), |columns| self.check(columns))?;
-        let path = path
-            .map(|path| path_text(path.as_os_str()))
-            .unwrap_or_default();
+        if let Some(columns) = hits.columns {
+            self.check(columns)?;
+        }
+        let path = path_text(path);
         let (mut columns, mut bytes) = (self.buffers(), 0_usize);
         hits.runs(|found, count| {
             bytes = bytes.saturating_add(path.len().saturating_mul(count));
@@ -245,12 +244,16 @@ impl Selection {
     }
 }
 
-/// A path as text: unchanged if it is Unicode, else [escaped](escape), so that different paths give different texts.
-pub(super) fn path_text(path: &OsStr) -> String {
-    path.to_str().map_or_else(
-        || escape(path.as_encoded_bytes()).into_owned(),
-        str::to_owned,
-    )
+/// A path as text: unchanged if it is Unicode, else [escaped](escape), so that different paths give different texts. Empty if there is
+/// none.
+pub(super) fn path_text(path: Option<&Path>) -> String {
+    let Some(path) = path else {
+        return String::new();
+    };
+    match path.to_str() {
+        Some(text) => text.to_owned(),
+        None => escape(path.as_os_str().as_encoded_bytes()).into_owned(),
+    }
 }
 
 /// The digits of 2^64-1.
@@ -376,7 +379,7 @@ mod tests {
     #[test]
     fn a_path_is_shown_as_it_is_where_it_is_text() {
         assert_eq!(
-            path_text(OsStr::new("logs/a \u{e4}.seg")),
+            path_text(Some(Path::new("logs/a \u{e4}.seg"))),
             "logs/a \u{e4}.seg"
         );
     }

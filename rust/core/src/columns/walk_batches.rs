@@ -128,8 +128,7 @@ impl WalkBatches {
         limits: Limits,
     ) -> Self {
         report.summary.checked = walk.checked();
-        let path = report.summary.path.as_deref();
-        let path = path.map_or_else(String::new, |path| path_text(path.as_os_str()));
+        let path = path_text(report.summary.path.as_deref());
         let rows = limits
             .rows
             .clamp(1, MAX_ROWS)
@@ -181,10 +180,11 @@ impl WalkBatches {
             self.step();
         }
         if rows == 0 && self.damage.is_empty() {
-            return self.failed.take().map_or(Ok(None), |error| {
-                self.ended = true;
-                Err(error)
-            });
+            let Some(error) = self.failed.take() else {
+                return Ok(None);
+            };
+            self.ended = true;
+            return Err(error);
         }
         let records = self
             .selection

@@ -228,7 +228,10 @@ impl<'a> Salvage<'a> {
 
     /// Where the next run may begin in the damaged file.
     fn carried_to(&self) -> u64 {
-        self.last.as_ref().map_or(0, Run::input_end)
+        match &self.last {
+            Some(last) => last.input_end(),
+            None => 0,
+        }
     }
 
     fn is_at(&mut self, start: u64, bytes: &[u8]) -> Result<bool> {

@@ -24,10 +24,10 @@ const LONGEST_NAME_BYTES: usize = 200;
 
 /// The beginning of a temporary file's name, made from the final one.
 pub(crate) fn prefix(path: &Path) -> OsString {
-    let name = path
-        .file_name()
-        .filter(|name| name.len() <= LONGEST_NAME_BYTES)
-        .unwrap_or(OsStr::new("seglake"));
+    let name = match path.file_name() {
+        Some(name) if name.len() <= LONGEST_NAME_BYTES => name,
+        _ => OsStr::new("seglake"),
+    };
     let mut prefix = OsString::from(".");
     prefix.push(name);
     prefix.push(".");
@@ -48,9 +48,10 @@ fn refuse_irregular(disk: &DiskRef, path: &Path) -> Result<()> {
 
 /// The folder of a file.
 pub(crate) fn folder(path: &Path) -> &Path {
-    path.parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."))
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
 }
 
 #[cfg(test)]

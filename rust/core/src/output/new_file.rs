@@ -332,7 +332,10 @@ impl Staging {
     /// The temporary path of the file: the same name, in that folder. If the path has no name (`..`), it is the
     /// folder itself; writing there fails, as it would at the path.
     pub(crate) fn inside(&self) -> PathBuf {
-        self.inside.join(self.path.file_name().unwrap_or_default())
+        match self.path.file_name() {
+            Some(name) => self.inside.join(name),
+            None => self.inside.clone(),
+        }
     }
 
     /// The same error, with the final path instead of that in this folder, which users do not know.

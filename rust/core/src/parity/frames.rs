@@ -115,7 +115,7 @@ impl Frames {
     /// The greatest C of any frame.
     pub(super) fn greatest_covered(&self) -> u64 {
         let covered = self.all.iter().map(|frame| frame.covered);
-        covered.max().unwrap_or(0)
+        covered.fold(0, u64::max)
     }
 }
 

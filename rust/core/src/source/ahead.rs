@@ -362,7 +362,10 @@ impl Cache {
     /// The end of the last piece that begins at or before `at`; 0 if there is none.
     fn end_before(&self, at: u64) -> u64 {
         let piece = self.pieces.range(..=at).next_back();
-        piece.map_or(0, |(start, piece)| start + piece.len as u64)
+        match piece {
+            Some((start, piece)) => start + piece.len as u64,
+            None => 0,
+        }
     }
 
     /// Claims a pending piece: the part of a range around `at` that is not in memory. `None` if `at` is in memory by

@@ -141,7 +141,8 @@ impl FileSource {
         // Windows syncs only files that are open for writing.
         let writable = cfg!(windows).then(|| self.disk.handle(&self.path, Opening::Write));
         let synced = match writable.transpose() {
-            Ok(writable) => writable.as_ref().unwrap_or(&self.file).sync_all(),
+            Ok(Some(writable)) => writable.sync_all(),
+            Ok(None) => self.file.sync_all(),
             Err(error) => Err(error),
         };
         synced.map_err(|error| Error::io(Some(&self.path), "cannot sync", error))

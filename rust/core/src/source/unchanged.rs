@@ -50,11 +50,12 @@ impl<S: Source> Unchanged<S> {
                 };
                 bytes.resize(saturating_usize(PIECE_BYTES.min(self.len() - start)), 0);
                 self.source.read_exact_at(start, &mut bytes)?;
-                let len_of = |bytes: &[u8]| bytes.iter().rposition(|byte| *byte != 0);
+                let last = || bytes.iter().rposition(|byte| *byte != 0);
                 let first = state.hashes.get(&start).copied();
-                let len = match first {
-                    Some((len, _)) => len,
-                    None => len_of(&bytes).map_or(0, |last| last + 1),
+                let len = match (first, first.is_none().then(last).flatten()) {
+                    (Some((len, _)), _) => len,
+                    (None, Some(last)) => last + 1,
+                    (None, None) => 0,
                 };
                 // What was zero still is, whatever a writer appends meanwhile into space that was filled in advance.
                 bytes.get_mut(len..).or_bug("a part of the piece")?.fill(0);

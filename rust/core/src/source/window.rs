@@ -111,14 +111,9 @@ impl Window {
         len: usize,
         want: usize,
     ) -> Result<&'a [u8]> {
-        let bytes = match source.as_slice() {
-            Some(slice) => slice.get(saturating_usize(at)..).unwrap_or_default(),
-            None => {
-                self.load(source, at, len, want)?;
-                self.held(at)
-            }
-        };
-        bytes.get(..len).or_bug("as many bytes as were loaded")
+        self.load(source, at, len, want)?;
+        let bytes = self.bytes(source, at).get(..len);
+        bytes.or_bug("as many bytes as were loaded")
     }
 
     /// As [`exact`](Self::exact), for as many bytes as the array has.

@@ -260,9 +260,10 @@ impl SegmentLog {
         let Some(current) = &mut state.segment else {
             return Outcome::Refused(Arc::new(error));
         };
-        let (offset, last) = match self.options.durability {
-            Durability::Flush => current.flushed,
-            _ => current.syncing.unwrap_or(current.synced),
+        let (offset, last) = match (self.options.durability, current.syncing) {
+            (Durability::Flush, _) => current.flushed,
+            (_, Some(syncing)) => syncing,
+            (_, None) => current.synced,
         };
         current.filled = offset;
         let mut rolled = current.writer.roll_back(offset, last);

@@ -1,6 +1,7 @@
 //! How far a segment's file has to reach, and the files that say so: where it ends, and why it is frozen. docs/formats/log.md, "How far a
 //! segment reaches".
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -52,14 +53,18 @@ impl SegmentExtent {
         let frozen = segment
             .is_frozen
             .then(|| Frozen::read(disk, folder, segment.id));
-        let first = match frozen.flatten().and_then(|frozen| frozen.synced) {
-            Some(offset) => Bound {
+        let first = match frozen {
+            Some(Ok(Frozen {
+                synced: Some(offset),
+                ..
+            })) => Bound {
                 offset,
                 last: None,
                 said_by: SaidBy::Frozen,
                 is_complete: false,
             },
-            None => Bound::of_name(),
+            // Also where nothing can be read of what is said: then all of it counts.
+            _ => Bound::of_name(),
         };
         let bound = first
             .or_later(Some(Bound::of_mark(mark, segment.id)))
@@ -264,13 +269,13 @@ struct Frozen {
 }
 
 impl Frozen {
-    /// What is said of a segment, if anything can be read of it.
-    fn read(disk: &DiskRef, folder: &Path, id: SegmentId) -> Option<Self> {
+    /// What is said of a segment.
+    fn read(disk: &DiskRef, folder: &Path, id: SegmentId) -> io::Result<Self> {
         let path = folder.join(id.frozen_name());
-        let file = disk.handle(&path, Opening::ReadOwn).ok()?;
-        let mut bytes = vec![0; saturating_usize(file.len().ok()?).min(MOST_BYTES)];
-        file.read_exact_at(&mut bytes, 0).ok()?;
-        serde_json::from_slice(&bytes).ok()
+        let file = disk.handle(&path, Opening::ReadOwn)?;
+        let mut bytes = vec![0; saturating_usize(file.len()?).min(MOST_BYTES)];
+        file.read_exact_at(&mut bytes, 0)?;
+        Ok(serde_json::from_slice(&bytes)?)
     }
 }
 

@@ -235,7 +235,10 @@ impl Listing {
     /// # Errors
     /// [`Error::Log`].
     pub(super) fn check_reaches(&self, folder: &Path, sequence: u64) -> Result<()> {
-        let newest = self.newest().map_or(0, |newest| newest.id.sequence);
+        let newest = match self.newest() {
+            Some(newest) => newest.id.sequence,
+            None => 0,
+        };
         if newest >= sequence {
             return Ok(());
         }

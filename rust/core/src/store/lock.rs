@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::disk::{DiskRef, Handle, Opening};
 use crate::error::{Error, Result};
+use crate::saturating::saturating_usize;
 use crate::text;
 
 const FILE_NAME: &str = "_lock";
@@ -123,7 +124,10 @@ fn open(disk: &DiskRef, path: &Path) -> io::Result<Handle> {
 
 /// The error where another writer has the lock.
 fn busy(disk: &DiskRef, folder: &Path, path: &Path) -> Error {
-    let holder = holder(disk, path).map_or_else(String::new, |said| format!(" ({said})"));
+    let holder = match holder(disk, path) {
+        Ok(said) if !said.is_empty() => format!(" ({said})"),
+        _ => String::new(),
+    };
     let error = io::Error::new(
         ErrorKind::ResourceBusy,
         format!(
@@ -134,14 +138,12 @@ fn busy(disk: &DiskRef, folder: &Path, path: &Path) -> Error {
 }
 
 /// Who has the lock, as the file says.
-fn holder(disk: &DiskRef, path: &Path) -> Option<String> {
-    let file = disk.handle(path, Opening::ReadOwn).ok()?;
-    let len = file.len().ok().and_then(|len| usize::try_from(len).ok())?;
-    let mut bytes = vec![0; len.min(MOST_BYTES)];
-    file.read_exact_at(&mut bytes, 0).ok()?;
+fn holder(disk: &DiskRef, path: &Path) -> io::Result<String> {
+    let file = disk.handle(path, Opening::ReadOwn)?;
+    let mut bytes = vec![0; saturating_usize(file.len()?).min(MOST_BYTES)];
+    file.read_exact_at(&mut bytes, 0)?;
     let said = String::from_utf8_lossy(&bytes);
-    let said = text::printable(said.trim_end()).to_string();
-    (!said.is_empty()).then_some(said)
+    Ok(text::printable(said.trim_end()).to_string())
 }
 
 #[cfg(test)]

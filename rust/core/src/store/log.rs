@@ -321,7 +321,10 @@ impl SegmentLog {
         self.marker.release();
         let mut state = self.state();
         state.stage = Stage::Released;
-        state.close_error.take().map_or(Ok(()), Err)
+        match state.close_error.take() {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
     }
 
     /// Refuses to write to a log that is closed or failed.

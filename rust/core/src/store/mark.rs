@@ -115,7 +115,10 @@ impl Mark {
         let opened = disk.handle(&path, Opening::ReadOwn);
         match opened.and_then(|file| Slots::read(&file, key)?.or_unreadable()) {
             Ok(slots) => {
-                let mark = slots.later().map_or_else(Self::default, |(_, mark)| mark);
+                let mark = match slots.later() {
+                    Some((_, mark)) => mark,
+                    None => Self::default(),
+                };
                 Ok((mark, slots.found()))
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -305,7 +308,10 @@ impl MarkFile {
         };
         let slots = Slots::read(&file, &key).map_err(failed)?;
         let found = slots.found();
-        let (used, mark) = slots.later().unwrap_or((1, Mark::default()));
+        let (used, mark) = match slots.later() {
+            Some(later) => later,
+            None => (1, Mark::default()),
+        };
         let each = slots.errors.iter().zip(SLOT_OFFSETS);
         let unreadable = each.filter_map(|(error, offset)| error.as_ref().map(|_| offset));
         let unreadable = unreadable.collect();
@@ -336,10 +342,8 @@ impl MarkFile {
         let len = self.file.len().map_err(failed)?;
         if len < FILE_BYTES as u64 {
             // Written, not only reserved, so that writing a mark later never lacks room.
-            let zeros = [0; FILE_BYTES];
-            let missing = usize::try_from(len).ok().and_then(|len| zeros.get(len..));
-            let written = self.file.write_all_at(missing.unwrap_or_default(), len);
-            written.map_err(failed)?;
+            let zeros = vec![0; FILE_BYTES - saturating_usize(len)];
+            self.file.write_all_at(&zeros, len).map_err(failed)?;
         }
         for offset in std::mem::take(&mut self.unreadable) {
             // All of its page, which need not be read for that: the drive puts it elsewhere.

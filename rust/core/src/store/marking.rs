@@ -36,14 +36,18 @@ struct Marks {
 
 impl Marks {
     fn check(&self) -> Result<()> {
-        self.error
-            .as_ref()
-            .map_or(Ok(()), |error| Err(again(error)))
+        match &self.error {
+            Some(error) => Err(again(error)),
+            None => Ok(()),
+        }
     }
 
     /// Refuses to go on where another process may write to the log by now.
     fn check_lock(&mut self) -> Result<()> {
-        self.lock.as_ref().map_or(Ok(()), Lock::check)
+        match &self.lock {
+            Some(lock) => lock.check(),
+            None => Ok(()),
+        }
     }
 
     /// Has this bring the last mark to the disk.

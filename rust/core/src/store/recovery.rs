@@ -121,9 +121,10 @@ pub(super) fn recover(disk: &DiskRef, folder: &Path, key: Key) -> Result<Recover
     }
     let mut recovered = Recovered {
         writer: None,
-        next_sequence: newest
-            .as_ref()
-            .map_or(1, |newest| newest.id.sequence.saturating_add(1)),
+        next_sequence: match &newest {
+            Some(newest) => newest.id.sequence.saturating_add(1),
+            None => 1,
+        },
         last: (synced.sequence > 0).then_some(synced.last),
         unsealed: Vec::new(),
         unprotected,
@@ -167,8 +168,8 @@ struct Surveyed {
     records: u64,
     /// The UUID of the last sound record.
     last: Option<[u8; 16]>,
-    /// The first damaged range.
-    first_damage: Option<Span>,
+    /// The first damaged range, and its cause.
+    first_damage: Option<(Span, Cause)>,
     /// The last range that is not unused space.
     tail: Option<Span>,
     len: u64,
@@ -234,8 +235,8 @@ impl Recovering<'_> {
                     Kind::Record => end.records = span.end,
                     _ => {}
                 }
-                if span.is_damage() {
-                    end.first_damage.get_or_insert(*span);
+                if let Some(cause) = span.cause {
+                    end.first_damage.get_or_insert((*span, cause));
                 }
                 end.tail = Some(*span);
             }
@@ -277,7 +278,7 @@ impl Recovering<'_> {
             });
             return Ok(());
         }
-        if let Some(torn) = end.first_damage {
+        if let Some((torn, _)) = end.first_damage {
             self.remove_tail(segment, torn)?;
             recovered.steps.push(Recovery::TornTail {
                 segment: segment.id,
@@ -317,14 +318,10 @@ impl Recovering<'_> {
             // Nothing is known of what is there: a later record may be, also one that was acknowledged.
             return Ok(Some(unreadable_page(unreadable)));
         }
-        let Some(damage) = end.first_damage else {
+        let Some((damage, cause)) = end.first_damage else {
             return Ok(None);
         };
-        let at = format!(
-            "{} at offset {}",
-            damage.cause.map_or("damage", Cause::as_str),
-            damage.start
-        );
+        let at = format!("{cause} at offset {}", damage.start);
         if damage.start < bound.offset {
             return self.first_error(segment).map(Some);
         }

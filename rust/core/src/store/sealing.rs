@@ -230,10 +230,13 @@ impl Shared {
             drop(work);
             // Others wait for this thread, which therefore survives a panic.
             let done = panic::catch_unwind(AssertUnwindSafe(|| self.work_on(job)));
-            let done = done.unwrap_or_else(|_| Done {
-                error: Some(self.panicked()),
-                ..Done::default()
-            });
+            let done = match done {
+                Ok(done) => done,
+                Err(_) => Done {
+                    error: Some(self.panicked()),
+                    ..Done::default()
+                },
+            };
             work = self.work();
             work.is_busy = false;
             // What became of the segment stays known, whatever becomes of others.

@@ -17,7 +17,6 @@ use super::skipped::Skipped;
 use crate::engine::Start;
 use crate::error::{Error, Result};
 use crate::format::active;
-use crate::ledger::Cause;
 use crate::record::{Record, Rows, Value};
 use crate::source::{Bound, FileSource, Source};
 use crate::spec::Filter;
@@ -100,7 +99,7 @@ impl Tail {
     fn begin(reader: LogReader, from: TailFrom) -> Result<Self> {
         let view = reader.view()?;
         let mut tail = Self {
-            sequence: view.segments.first().map_or(1, |first| first.id.sequence),
+            sequence: place_of(view.segments.first()),
             file: None,
             offset: 0,
             last: None,
@@ -134,7 +133,7 @@ impl Tail {
             }
             TailFrom::Now => {
                 let newest = view.segments.last();
-                tail.sequence = newest.map_or(1, |newest| newest.id.sequence);
+                tail.sequence = place_of(newest);
                 if let Some(newest) = newest {
                     tail.is_complete = !tail.reader.reach(&view, newest).is_limit;
                 }
@@ -226,8 +225,8 @@ impl Tail {
             if walk.step()? == Step::More {
                 self.rows = 0..walk.rows().len();
                 if !self.reader.options().strict && walk.record_run().is_none() {
-                    for span in walk.spans().iter().filter(|span| span.is_damage()) {
-                        let cause = span.cause.map_or("damage", Cause::as_str);
+                    for span in walk.spans() {
+                        let Some(cause) = span.cause else { continue };
                         let at = format!("{cause} from offset {} to {}", span.start, span.end);
                         self.reader.skipped.add(&self.path, at);
                     }
@@ -279,7 +278,7 @@ impl Tail {
         let last = self.last.map(Uuid::from_bytes);
         let is_before = |segment: &&Segment| last.is_some_and(|last| segment.id.first <= last);
         let within = segments.iter().rev().find(is_before).or(segments.first());
-        self.sequence = within.map_or(1, |segment| segment.id.sequence);
+        self.sequence = place_of(within);
         Ok(())
     }
 
@@ -461,6 +460,14 @@ impl Tail {
             Some(last) => filter.above("uuid", last),
             None => filter,
         }
+    }
+}
+
+/// The place in the log of a segment; that of the first one if there is none yet.
+fn place_of(segment: Option<&Segment>) -> u64 {
+    match segment {
+        Some(segment) => segment.id.sequence,
+        None => 1,
     }
 }
 

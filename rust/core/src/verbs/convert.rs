@@ -351,7 +351,10 @@ fn keep_empty_tenants(
             Value::Null,
             Value::Null,
         ];
-        let value = |column| fields.get(column).cloned().unwrap_or(Value::Null);
+        let value = |column: usize| {
+            let field = fields.get(column).cloned();
+            field.or_bug_value("a column of tenant segments", Value::Null)
+        };
         if block.messages == 0 && filter.is_met(value) {
             writer.write(&fields)?;
         }
