@@ -1,9 +1,8 @@
 //! How far a segment of a log has to reach. docs/formats/log.md, "How far a segment reaches".
 
 use std::path::Path;
-use std::sync::Arc;
 
-use super::{Source, check_within, passed_on};
+use super::Source;
 use crate::error::{Error, Finding, Result};
 use crate::ledger::Cause;
 use crate::words::words;
@@ -120,48 +119,5 @@ pub(crate) fn expected_len(source: &dyn Source) -> u64 {
     match source.bound() {
         Some(bound) => source.len().max(bound.offset),
         None => source.len(),
-    }
-}
-
-/// A file of a log, of which is known how far it is filled with records.
-pub(crate) struct BoundSource {
-    source: Arc<dyn Source>,
-    bound: Bound,
-    len: u64,
-}
-
-impl BoundSource {
-    /// All of the file.
-    pub(crate) fn whole(source: Arc<dyn Source>, bound: Bound) -> Self {
-        let len = source.len();
-        Self { source, bound, len }
-    }
-
-    /// The file up to there. What is after it was not written yet, or may be taken back.
-    pub(crate) fn up_to(source: Arc<dyn Source>, bound: Bound) -> Self {
-        let len = source.len().min(bound.offset);
-        Self { source, bound, len }
-    }
-}
-
-impl Source for BoundSource {
-    fn len(&self) -> u64 {
-        self.len
-    }
-
-    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        check_within(self, offset, buffer.len())?;
-        self.source.read_exact_at(offset, buffer)
-    }
-
-    fn read_again_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        check_within(self, offset, buffer.len())?;
-        self.source.read_again_at(offset, buffer)
-    }
-
-    passed_on!();
-
-    fn bound(&self) -> Option<Bound> {
-        Some(self.bound)
     }
 }

@@ -56,9 +56,9 @@ use std::sync::Arc;
 
 #[doc(hidden)]
 pub use ahead::{PieceSizes, ReadAhead};
+pub(crate) use bound::expected_len;
 #[doc(hidden)]
 pub use bound::{Bound, SaidBy};
-pub(crate) use bound::{BoundSource, expected_len};
 pub use file::FileSource;
 #[doc(hidden)]
 pub use file::open_regular;
@@ -68,7 +68,7 @@ pub use memory::{BytesSource, MappedSource};
 pub(crate) use unchanged::{ReadAgain, Unchanged};
 #[doc(hidden)]
 pub use view::CappedSource;
-pub(crate) use view::{Change, Fill, View, uncompared};
+pub(crate) use view::{BoundSource, Change, Fill, View, uncompared};
 pub(crate) use window::{Window, data_end, data_end_after};
 
 use crate::disk::{DiskRef, Kind};

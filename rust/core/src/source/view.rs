@@ -1,4 +1,5 @@
-//! Sources that show another one otherwise: with changes, where some bytes give way to others, or only its beginning.
+//! Sources that show another one otherwise: with changes, where some bytes give way to others, only its beginning, or with how far it
+//! has to reach.
 
 use std::ops::Range;
 use std::path::Path;
@@ -176,6 +177,44 @@ impl Source for CappedSource {
 
     fn bound(&self) -> Option<Bound> {
         self.source.bound().filter(|bound| bound.offset <= self.len)
+    }
+}
+
+/// A file of a log, of which is known how far it is filled with records.
+pub(crate) struct BoundSource {
+    source: Arc<dyn Source>,
+    bound: Bound,
+}
+
+impl BoundSource {
+    /// All of the file.
+    pub(crate) fn whole(source: Arc<dyn Source>, bound: Bound) -> Self {
+        Self { source, bound }
+    }
+
+    /// The file up to there. What is after it was not written yet, or may be taken back.
+    pub(crate) fn up_to(source: Arc<dyn Source>, bound: Bound) -> Self {
+        Self::whole(Arc::new(CappedSource::new(source, bound.offset)), bound)
+    }
+}
+
+impl Source for BoundSource {
+    fn len(&self) -> u64 {
+        self.source.len()
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.source.read_exact_at(offset, buffer)
+    }
+
+    fn read_again_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.source.read_again_at(offset, buffer)
+    }
+
+    passed_on!();
+
+    fn bound(&self) -> Option<Bound> {
+        Some(self.bound)
     }
 }
 
