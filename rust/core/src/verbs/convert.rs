@@ -160,17 +160,15 @@ fn plan(source: &[Column], to: &[Column], conversion: &ConvertOptions<'_>) -> Re
     let is_dropped = |name: &str| conversion.drop.iter().any(|dropped| dropped == name);
     let (mut plan, mut lost, mut missing) = (Vec::new(), Vec::new(), Vec::new());
     let time = place("timestamp").filter(|_| !is_dropped("timestamp"));
-    let mut taken = vec![false; source.len()];
     for column in to {
         let given = conversion
             .set
             .iter()
             .position(|(name, _)| name == column.name);
-        let found = place(column.name)
-            .filter(|_| !is_dropped(column.name))
-            .and_then(|place| source.get(place).map(|from| (place, from.kind)));
-        let fits = found.and_then(|(place, kind)| {
-            Pick::between(kind, column.kind, column.name, conversion.drop).map(|pick| (place, pick))
+        let fits = place(column.name).and_then(|place| {
+            let from = source.get(place).filter(|from| !is_dropped(from.name))?;
+            let pick = Pick::between(from.kind, column.kind, column.name, conversion.drop)?;
+            Some((place, pick))
         });
         plan.push(match (given, fits, column.name, time) {
             (Some(_), Some(_), name, _) => {
@@ -181,11 +179,6 @@ fn plan(source: &[Column], to: &[Column], conversion: &ConvertOptions<'_>) -> Re
             (Some(given), None, ..) => From::Set(given),
             (None, Some((place, (pick, under))), ..) => {
                 lost.extend(under.into_iter().filter(|name| !is_dropped(name)));
-                taken
-                    .iter_mut()
-                    .skip(place)
-                    .take(1)
-                    .for_each(|taken| *taken = true);
                 From::Column(place, pick)
             }
             // A new UUID gets the time of a record without a UUID.
@@ -198,11 +191,12 @@ fn plan(source: &[Column], to: &[Column], conversion: &ConvertOptions<'_>) -> Re
         });
     }
     check_names(source, to, conversion)?;
-    let unused = source
-        .iter()
-        .zip(&taken)
-        .filter(|(column, taken)| !**taken && !is_dropped(column.name));
-    lost.extend(unused.map(|(column, _)| column.name.to_owned()));
+    for (place, column) in source.iter().enumerate() {
+        let takes = |from: &From| matches!(from, From::Column(taken, _) if *taken == place);
+        if !plan.iter().any(takes) && !is_dropped(column.name) {
+            lost.push(column.name.to_owned());
+        }
+    }
     if lost.is_empty() && missing.is_empty() {
         return Ok(plan);
     }
