@@ -23,7 +23,7 @@ use crate::setters::setters;
 use crate::source::{FileSource, Source, Unchanged};
 use crate::walk::Options;
 use crate::words::{Cause, words};
-use sidecar::Assembly;
+pub(super) use sidecar::Assembly;
 use verified::VerifiedFile;
 
 /// The suffix of a sidecar after the name of its file.
@@ -227,7 +227,7 @@ pub fn protect(
     let verified = VerifiedFile::verify(&file, options, protection, coverage.as_ref(), tell)?;
     stages.next();
     let mut job = Job {
-        disk,
+        options,
         path,
         file: CountingSource::new(&*file, options),
         sidecar: &sidecar,
@@ -245,7 +245,7 @@ pub fn protect(
 
 /// The parameters of all steps.
 struct Job<'a, 'b> {
-    disk: &'a DiskRef,
+    options: &'a Options,
     path: &'a Path,
     file: CountingSource<'a>,
     sidecar: &'a Path,
@@ -258,7 +258,7 @@ impl Job<'_, '_> {
     fn create(&mut self, old: Option<&LockedFile>, end: u64) -> Result<Protected> {
         let parameters = self.protection.parameters.unwrap_or(Parameters::DEFAULT);
         let path = old.map_or(self.sidecar, LockedFile::path);
-        let mut assembly = Assembly::anew(self.disk, self.path, path, old)?;
+        let mut assembly = Assembly::anew(self.options, [self.path, path], old)?;
         let (file, stages) = (&self.file, &mut *self.stages);
         parity::protect(file, end, Set::random(parameters), &mut |bytes| {
             assembly.add(parity::Change::New(bytes))?;
@@ -285,7 +285,7 @@ impl Job<'_, '_> {
                 false => end,
             };
             let files = files.with_file_bytes(end);
-            let mut assembly = Assembly::of(self.disk, self.path, &old)?;
+            let mut assembly = Assembly::of(self.options, self.path, &old)?;
             let (file, stages) = (&self.file, &mut *self.stages);
             let extended = parity::extend(files, end, &mut |change| {
                 assembly.add(change)?;
@@ -307,7 +307,7 @@ impl Job<'_, '_> {
                     healed = true;
                     // It may have been written anew.
                     drop(old);
-                    let again = to_write(self.disk, self.sidecar)?;
+                    let again = to_write(self.options.on(), self.sidecar)?;
                     old = again.ok_or_else(|| {
                         let error = std::io::ErrorKind::NotFound.into();
                         Error::io(Some(self.sidecar), "the sidecar was removed", error)
@@ -319,7 +319,7 @@ impl Job<'_, '_> {
 
     /// Repairs a sidecar whose file is proven.
     fn heal(&self, old: &LockedFile, files: Files<'_>) -> Result<()> {
-        let mut assembly = Assembly::anew(self.disk, self.path, old.path(), Some(old))?;
+        let mut assembly = Assembly::anew(self.options, [self.path, old.path()], Some(old))?;
         parity::repair(files, parity::Options::default(), &mut |change| {
             assembly.add(change)
         })?;
@@ -362,7 +362,7 @@ impl Job<'_, '_> {
         parameters: Parameters,
         covered: u64,
     ) -> Result<Protected> {
-        let stat = self.disk.stat(self.sidecar, true);
+        let stat = self.options.on().stat(self.sidecar, true);
         let stat = stat.map_err(|error| Error::io(Some(self.sidecar), "cannot stat", error))?;
         Ok(Protected {
             sidecar: self.sidecar.to_path_buf(),

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use super::SidecarChange;
 use crate::bug::OrBug;
-use crate::disk::{DiskRef, Handle};
+use crate::disk::Handle;
 use crate::engine::each_piece;
 use crate::error::{Error, Result};
 use crate::output::{LockedFile, NewFile};
 use crate::parity::Change;
-use crate::source::FileSource;
+use crate::source::{FileSource, Source as _};
 use crate::walk::Options;
 
 /// How much is written at a time.
@@ -18,13 +18,15 @@ const PIECE_BYTES: usize = 1 << 20;
 
 /// A sidecar that is put together from ranges of the old one and new bytes.
 pub(in crate::verbs) struct Assembly<'a> {
-    disk: &'a DiskRef,
-    /// The file that is covered.
-    file: &'a Path,
+    options: &'a Options,
     path: &'a Path,
-    old: Option<&'a LockedFile>,
-    /// The length of the old one.
-    old_bytes: u64,
+    /// A file that may be read by those who may read the new sidecar.
+    like: &'a Path,
+    /// The old one, if there is one, and whether the new one takes its place.
+    old: Option<FileSource>,
+    replaces: bool,
+    /// The old one, if frames may be appended to it.
+    extended: Option<&'a LockedFile>,
     /// The ranges of the old one that stay, as long as nothing is written.
     kept: Vec<(u64, u64)>,
     output: Option<Output<'a>>,
@@ -34,59 +36,69 @@ enum Output<'a> {
     New {
         file: NewFile,
         out: BufWriter<Handle>,
-        old: Option<Box<FileSource>>,
     },
     AppendedFrames(AppendedFrames<'a>),
 }
 
 impl<'a> Assembly<'a> {
-    /// A sidecar that is written anew.
+    /// A sidecar that is written anew, to `path`, once anything of `old` changes.
+    pub(in crate::verbs) fn changed(
+        options: &'a Options,
+        [like, path]: [&'a Path; 2],
+        old: Option<FileSource>,
+        replaces: bool,
+    ) -> Self {
+        Self {
+            options,
+            path,
+            like,
+            old,
+            replaces,
+            extended: None,
+            kept: Vec::new(),
+            output: None,
+        }
+    }
+
+    /// A sidecar that is written anew in any case.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(in crate::verbs) fn anew(
-        disk: &'a DiskRef,
-        file: &'a Path,
-        path: &'a Path,
-        old: Option<&'a LockedFile>,
+    pub(in crate::verbs) fn begun(mut self) -> Result<Self> {
+        self.output = Some(self.begin()?);
+        Ok(self)
+    }
+
+    /// The same, in place of `old` if there is one.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn anew(
+        options: &'a Options,
+        paths: [&'a Path; 2],
+        old: Option<&LockedFile>,
     ) -> Result<Self> {
-        let mut assembly = Self {
-            disk,
-            file,
-            path,
-            old,
-            old_bytes: 0,
-            kept: Vec::new(),
-            output: None,
-        };
-        assembly.output = Some(assembly.new_file()?);
-        Ok(assembly)
+        let source = old.map(LockedFile::source).transpose()?;
+        Self::changed(options, paths, source, old.is_some()).begun()
     }
 
     /// A sidecar that is changed in place if its old bytes stay where they are.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(super) fn of(disk: &'a DiskRef, file: &'a Path, old: &'a LockedFile) -> Result<Self> {
+    pub(super) fn of(options: &'a Options, file: &'a Path, old: &'a LockedFile) -> Result<Self> {
+        let source = Some(old.source()?);
         Ok(Self {
-            disk,
-            file,
-            path: old.path(),
-            old: Some(old),
-            old_bytes: old.len()?,
-            kept: Vec::new(),
-            output: None,
+            extended: Some(old),
+            ..Self::changed(options, [file, old.path()], source, true)
         })
     }
 
-    fn new_file(&self) -> Result<Output<'a>> {
-        let mut file = NewFile::create_like(self.disk, self.path, self.old.is_some(), self.file)?;
-        let out = BufWriter::with_capacity(PIECE_BYTES, file.file().another());
-        Ok(Output::New {
-            file,
-            out,
-            old: self.old.map(LockedFile::source).transpose()?.map(Box::new),
-        })
+    fn old_bytes(&self) -> u64 {
+        match &self.old {
+            Some(old) => old.len(),
+            None => 0,
+        }
     }
 
     /// Adds what comes next.
@@ -103,41 +115,70 @@ impl<'a> Assembly<'a> {
                 }
                 Ok(())
             }
-            (change, None) => {
-                let mut output = self.begin()?;
-                output.add(change)?;
-                self.output = Some(output);
+            (change, output) => {
+                let mut begun = match output.take() {
+                    Some(output) => output,
+                    None => self.begin()?,
+                };
+                self.write(&mut begun, change)?;
+                self.output = Some(begun);
                 Ok(())
             }
-            (change, Some(output)) => output.add(change),
         }
     }
 
     /// Begins to write, with what stays of the old one.
     fn begin(&self) -> Result<Output<'a>> {
-        if let (Some(old), Some(end)) = (self.old, self.stays_up_to()) {
-            return Ok(Output::AppendedFrames(AppendedFrames::begin(
-                old,
-                end,
-                self.old_bytes,
-            )?));
+        // A new sidecar would begin at 0, and must not be there in part.
+        if let (Some(old), [(0, end)]) = (self.extended, &*self.kept) {
+            let appended = AppendedFrames::begin(old, *end, self.old_bytes())?;
+            return Ok(Output::AppendedFrames(appended));
         }
-        let mut output = self.new_file()?;
-        for (start, end) in &self.kept {
-            output.add(Change::Kept {
-                start: *start,
-                end: *end,
-            })?;
+        let mut file =
+            NewFile::create_like(self.options.on(), self.path, self.replaces, self.like)?;
+        let out = BufWriter::with_capacity(PIECE_BYTES, file.file().another());
+        let mut output = Output::New { file, out };
+        for (start, end) in self.kept.iter().copied() {
+            self.write(&mut output, Change::Kept { start, end })?;
         }
         Ok(output)
     }
 
-    /// Where the part ends that stays where it is; `None` if other parts stay, too.
-    fn stays_up_to(&self) -> Option<u64> {
-        match self.kept.as_slice() {
-            [] => None, // a new sidecar would begin at 0, and must not be there in part
-            [(0, end)] => Some(*end),
-            _ => None,
+    fn write(&self, output: &mut Output<'_>, change: Change<'_>) -> Result<()> {
+        match (output, change) {
+            (_, Change::File { .. }) => Ok(()),
+            (Output::New { file, out }, Change::Head(bytes) | Change::New(bytes)) => {
+                let written = out.write_all(bytes);
+                written.map_err(|error| unwritten(file.path(), error))
+            }
+            (Output::New { file, out }, Change::Kept { start, end }) => {
+                let old = self.old.as_ref().or_bug("a sidecar to keep bytes of")?;
+                each_piece(old, self.options, start..end, |bytes| {
+                    let written = out.write_all(bytes);
+                    written.map_err(|error| unwritten(file.path(), error))
+                })
+            }
+            (Output::AppendedFrames(appended), Change::Head(bytes)) => appended.add_head(bytes),
+            (Output::AppendedFrames(appended), Change::New(bytes)) => appended.add(bytes),
+            (Output::AppendedFrames(_), Change::Kept { .. }) => {
+                None.or_bug("what stays before what is new")
+            }
+        }
+    }
+
+    /// What was written, if anything changed: also what is left out at the end does.
+    fn written(&mut self) -> Result<Option<Output<'a>>> {
+        if let Some(output) = self.output.take() {
+            return Ok(Some(output));
+        }
+        let is_same = match *self.kept {
+            [] => self.old_bytes() == 0,
+            [(0, end)] => self.old_bytes() == end,
+            _ => false,
+        };
+        match is_same {
+            true => Ok(None),
+            false => self.begin().map(Some),
         }
     }
 
@@ -145,21 +186,13 @@ impl<'a> Assembly<'a> {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(in crate::verbs) fn finish(mut self) -> Result<SidecarChange> {
-        if self.output.is_none() {
-            if self.stays_up_to() == Some(self.old_bytes) {
-                return Ok(SidecarChange::Unchanged);
-            }
-            self.output = Some(self.begin()?);
-        }
-        match self.output {
-            Some(Output::New { file, mut out, .. }) => {
-                let flushed = out.flush();
-                flushed.map_err(|error| unwritten(self.path, error))?;
-                file.commit()?;
-                Ok(match self.old_bytes {
-                    0 => SidecarChange::Created,
-                    _ => SidecarChange::Rewritten,
+    pub(super) fn finish(mut self) -> Result<SidecarChange> {
+        match self.written()? {
+            Some(Output::New { file, out }) => {
+                flushed(file, out)?.commit()?;
+                Ok(match self.extended {
+                    Some(_) => SidecarChange::Rewritten,
+                    None => SidecarChange::Created,
                 })
             }
             Some(Output::AppendedFrames(appended)) => {
@@ -169,30 +202,24 @@ impl<'a> Assembly<'a> {
             None => Ok(SidecarChange::Unchanged),
         }
     }
-}
 
-impl Output<'_> {
-    fn add(&mut self, change: Change<'_>) -> Result<()> {
-        match (self, change) {
-            (_, Change::File { .. }) => Ok(()),
-            (Self::New { file, out, .. }, Change::Head(bytes) | Change::New(bytes)) => {
-                let written = out.write_all(bytes);
-                written.map_err(|error| unwritten(file.path(), error))
-            }
-            (Self::New { file, out, old }, Change::Kept { start, end }) => {
-                let old = old.as_ref().or_bug("a sidecar to keep bytes of")?;
-                each_piece(&**old, &Options::default(), start..end, |bytes| {
-                    let written = out.write_all(bytes);
-                    written.map_err(|error| unwritten(file.path(), error))
-                })
-            }
-            (Self::AppendedFrames(appended), Change::Head(bytes)) => appended.add_head(bytes),
-            (Self::AppendedFrames(appended), Change::New(bytes)) => appended.add(bytes),
-            (Self::AppendedFrames(_), Change::Kept { .. }) => {
-                None.or_bug("what stays before what is new")
-            }
+    /// The new file, complete, which has no name yet. `None` if nothing changed.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(in crate::verbs) fn into_new(mut self) -> Result<Option<NewFile>> {
+        match self.written()? {
+            Some(Output::New { file, out }) => flushed(file, out).map(Some),
+            Some(Output::AppendedFrames(_)) => None.or_bug("a sidecar that is written anew"),
+            None => Ok(None),
         }
     }
+}
+
+fn flushed(file: NewFile, mut out: BufWriter<Handle>) -> Result<NewFile> {
+    let flushed = out.flush();
+    flushed.map_err(|error| unwritten(file.path(), error))?;
+    Ok(file)
 }
 
 /// The error if a new sidecar cannot be written.

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::{Job, damaged_name};
+use crate::bug::OrBug;
 use crate::disk::{DiskRef, Stat};
 use crate::engine::each_piece;
 use crate::error::{Error, Result};
@@ -14,7 +15,7 @@ use crate::saturating::saturating_usize;
 use crate::source::{FileSource, Source as _};
 use crate::text;
 use crate::verbs::paths::led_to;
-use crate::verbs::protect::{to_read, to_write};
+use crate::verbs::protect::{Assembly, to_read, to_write};
 
 /// The two files.
 pub(super) struct Pair {
@@ -103,10 +104,10 @@ pub(super) struct New<'a> {
     pair: &'a Pair,
     pub(super) file: Option<NewFile>,
     pub(super) sidecar: Option<NewFile>,
+    /// What the sidecar is put together with, until it is complete.
+    assembly: Option<Assembly<'a>>,
     /// How many bytes of the file changed or were added.
     pub(super) changed: u64,
-    /// How many bytes the new sidecar has so far. Until it is begun they are those of the old one.
-    sidecar_bytes: u64,
 }
 
 impl<'a> New<'a> {
@@ -115,17 +116,27 @@ impl<'a> New<'a> {
     /// # Errors
     /// [`Error::Io`].
     pub(super) fn begin(job: &'a Job<'a>, pair: &'a Pair) -> Result<Self> {
+        let old = Some(pair.sidecar.again()?.up_to(pair.sidecar.len()));
+        let assembly = match &pair.old {
+            Some((_, sidecar)) => {
+                let path = sidecar.file.path();
+                Assembly::changed(job.options, [path; 2], old, true)
+            }
+            None => {
+                let paths = [job.path, job.target[1]];
+                Assembly::changed(job.options, paths, old, false).begun()?
+            }
+        };
         let mut new = Self {
             job,
             pair,
             file: None,
             sidecar: None,
+            assembly: Some(assembly),
             changed: 0,
-            sidecar_bytes: 0,
         };
         if pair.old.is_none() {
             new.begin_file()?;
-            new.begin_sidecar()?;
         }
         Ok(new)
     }
@@ -135,30 +146,23 @@ impl<'a> New<'a> {
     /// # Errors
     /// [`Error::Usage`] if the old file cannot be kept; [`Error::Io`]; [`Error::Interrupted`].
     pub(super) fn add(&mut self, change: Change<'_>) -> Result<()> {
-        match change {
-            Change::File { offset, bytes } => self.write_to_file(offset, bytes),
-            Change::Kept { start, end } => {
-                if self.sidecar.is_none() && start == self.sidecar_bytes {
-                    self.sidecar_bytes = end;
-                    return Ok(());
-                }
-                self.begin_sidecar()?;
-                self.copy_to_sidecar(start, end)
-            }
-            Change::Head(bytes) | Change::New(bytes) => {
-                self.begin_sidecar()?;
-                self.write_to_sidecar(bytes)
-            }
+        match (change, &mut self.assembly) {
+            (Change::File { offset, bytes }, _) => self.write_to_file(offset, bytes),
+            (change, Some(sidecar)) => sidecar.add(change),
+            (_, None) => None.or_bug("a change before the sidecar is complete"),
         }
     }
 
-    /// What is left out at the end of the sidecar changes it, too.
+    /// Ends both.
     ///
     /// # Errors
     /// As [`add`](Self::add).
     pub(super) fn finish(&mut self) -> Result<()> {
-        if self.sidecar_bytes != self.pair.sidecar.len() {
-            self.begin_sidecar()?;
+        if let Some(assembly) = self.assembly.take() {
+            self.sidecar = assembly.into_new()?;
+        }
+        if let (Some(_), Some((_, old))) = (&self.sidecar, &self.pair.old) {
+            old.refuse_taken(self.job.disk)?;
         }
         let (Some(file), Some((old, _))) = (&mut self.file, &self.pair.old) else {
             return Ok(());
@@ -231,35 +235,6 @@ impl<'a> New<'a> {
         };
         let written = new.file().write_all_at(bytes, offset);
         written.map_err(|error| unwritten(new, error))
-    }
-
-    /// Begins the new sidecar with what it has in common with the old one.
-    fn begin_sidecar(&mut self) -> Result<()> {
-        if self.sidecar.is_some() {
-            return Ok(());
-        }
-        let old = self.pair.old.as_ref().map(|(_, sidecar)| sidecar);
-        self.sidecar = Some(self.create(self.job.target[1], old)?);
-        let kept = std::mem::take(&mut self.sidecar_bytes);
-        self.copy_to_sidecar(0, kept)
-    }
-
-    fn copy_to_sidecar(&mut self, start: u64, end: u64) -> Result<()> {
-        let (pair, options) = (self.pair, self.job.options);
-        each_piece(&pair.sidecar, options, start..end, |bytes| {
-            self.write_to_sidecar(bytes)
-        })
-    }
-
-    fn write_to_sidecar(&mut self, bytes: &[u8]) -> Result<()> {
-        let Some(new) = &mut self.sidecar else {
-            return Ok(());
-        };
-        let written = new.file().write_all_at(bytes, self.sidecar_bytes);
-        let failed = |error| Error::io(Some(new.path()), "cannot write the new sidecar", error);
-        written.map_err(failed)?;
-        self.sidecar_bytes += bytes.len() as u64;
-        Ok(())
     }
 }
 
