@@ -3,6 +3,10 @@
 //!
 //! [`System`] is the operating system's file system, and the default everywhere. Another disk can be set in
 //! [`Options`](crate::Options) and [`WriteOptions`](crate::format::WriteOptions) as a [`DiskRef`].
+#![cfg_attr(
+    not(feature = "faults"),
+    allow(unreachable_pub, reason = "the feature `faults` makes it public")
+)]
 
 #[cfg(feature = "faults")]
 pub mod faults;
@@ -24,10 +28,6 @@ pub(crate) use system::System;
 ///
 /// After a loss of power only this is certain: the bytes of a file up to its last sync, and the names in a folder up to
 /// the last sync of that folder. A file that is closed or renamed is not synced by that.
-#[cfg_attr(
-    not(feature = "faults"),
-    allow(unreachable_pub, reason = "the feature `faults` makes it public")
-)]
 pub trait Disk: fmt::Debug + Send + Sync {
     /// Opens or creates a file.
     ///
@@ -119,10 +119,6 @@ pub trait Disk: fmt::Debug + Send + Sync {
 }
 
 /// An open file of a [`Disk`]. Dropping it closes it.
-#[cfg_attr(
-    not(feature = "faults"),
-    allow(unreachable_pub, reason = "the feature `faults` makes it public")
-)]
 #[allow(
     clippy::len_without_is_empty,
     reason = "asking costs a call of the system"
@@ -230,10 +226,6 @@ pub trait DiskFile: fmt::Debug + Send + Sync {
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(
-    not(feature = "faults"),
-    allow(unreachable_pub, reason = "the feature `faults` makes it public")
-)]
 pub enum Opening {
     /// An existing file, to read.
     Read,
@@ -248,10 +240,6 @@ pub enum Opening {
     WriteOwn,
 }
 
-#[cfg_attr(
-    not(feature = "faults"),
-    allow(unreachable_pub, reason = "the feature `faults` makes it public")
-)]
 impl Opening {
     /// Whether the file has to be there.
     #[must_use]
@@ -262,10 +250,6 @@ impl Opening {
 
 /// Properties of the file at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(
-    not(feature = "faults"),
-    allow(unreachable_pub, reason = "the feature `faults` makes it public")
-)]
 pub struct Stat {
     /// Its kind.
     pub kind: Kind,
@@ -279,10 +263,6 @@ pub struct Stat {
 
 /// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(
-    not(feature = "faults"),
-    allow(unreachable_pub, reason = "the feature `faults` makes it public")
-)]
 pub enum Kind {
     /// A regular file.
     File,
@@ -308,10 +288,6 @@ impl Kind {
 
 /// The bytes of a file in memory.
 #[derive(Debug)]
-#[cfg_attr(
-    not(feature = "faults"),
-    allow(unreachable_pub, reason = "the feature `faults` makes it public")
-)]
 pub enum Map {
     /// Pages of the file itself.
     Mapped(memmap2::Mmap),
@@ -432,10 +408,6 @@ impl DiskRef {
 
 /// An operation of the operating system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(
-    not(feature = "faults"),
-    allow(unreachable_pub, reason = "`faults` is what makes it public")
-)]
 pub enum Operation {
     /// Opening or creating a file or folder, or duplicating a handle.
     Open,

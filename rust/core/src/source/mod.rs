@@ -165,13 +165,7 @@ pub trait Source: Send + Sync {
 macro_rules! passed_on {
     (bound) => {
         passed_on!();
-        passed_on!(only bound);
-    };
-    (bound, other) => {
-        passed_on!(only bound);
-        passed_on!(other);
-    };
-    (only bound) => {
+
         fn bound(&self) -> Option<$crate::source::Bound> {
             self.source.bound()
         }
