@@ -13,8 +13,7 @@ use crate::error::{Error, Result};
 use crate::format::open;
 use crate::limits::LIMITS;
 use crate::source::Source;
-use crate::sync::fifo;
-use crate::sync::{Builder, Condvar, Mutex, MutexGuard, Receiver, Sender, Taken, Unpoisoned as _};
+use crate::sync::{Builder, Receiver, Sender, Taken, fifo};
 use crate::verbs::Report;
 use crate::walk::{Interrupt, Options, Part, Step, part_bytes};
 
@@ -51,49 +50,6 @@ enum Reading {
 /// What may be begun, and the FIFO for its batches.
 type Waiting = (Reading, Sender<Item>);
 
-/// What may be begun and no thread has begun yet, and whether more will come.
-#[derive(Default)]
-struct Queue {
-    state: Mutex<(VecDeque<Waiting>, bool)>,
-    changed: Condvar,
-    stopped: Arc<AtomicBool>,
-}
-
-impl Queue {
-    fn lock(&self) -> MutexGuard<'_, (VecDeque<Waiting>, bool)> {
-        self.state.lock().unpoisoned()
-    }
-
-    /// Returns the next one when there is one; `None` if none is left.
-    fn next(&self) -> Option<Waiting> {
-        let mut state = self.lock();
-        while state.0.is_empty() && !state.1 {
-            let waited = self.changed.wait(state);
-            state = waited.unpoisoned();
-        }
-        state.0.pop_front()
-    }
-
-    /// Adds what may be begun.
-    fn push(&self, waiting: Waiting) {
-        self.lock().0.push_back(waiting);
-        self.changed.notify_one();
-    }
-
-    /// Says that no more will come.
-    fn close(&self) {
-        self.lock().1 = true;
-        self.changed.notify_all();
-    }
-
-    /// Stops all threads.
-    fn stop(&self) {
-        self.stopped.store(true, Ordering::Release);
-        *self.lock() = (VecDeque::new(), true);
-        self.changed.notify_all();
-    }
-}
-
 /// The size of parts for batches of so many bytes.
 pub(super) fn bytes_of_parts(batch_bytes: usize, size: u64, threads: usize) -> u64 {
     let least = LIMITS.least_part_bytes.min(batch_bytes as u64);
@@ -118,8 +74,13 @@ impl PartReading {
     }
 
     /// Reads until nothing is left.
-    fn work(&self, queue: &Queue) {
-        while let Some((reading, found)) = queue.next() {
+    fn work(&self, waiting: &Receiver<Waiting>, stopped: &AtomicBool) {
+        loop {
+            let (reading, found) = match waiting.take(WAIT) {
+                Taken::Item(next) if !stopped.load(Ordering::Acquire) => next,
+                Taken::Empty => continue,
+                Taken::Item(_) | Taken::End => return,
+            };
             let opened = match reading {
                 Reading::Opened(batches) => Ok(*batches),
                 Reading::Part(part) => self.open(Start::Part(&part)),
@@ -166,7 +127,10 @@ pub(super) struct Parallel {
     found: VecDeque<Receiver<Item>>,
     /// When these are full: their bytes, if they have so many batches.
     room: (usize, usize),
-    queue: Arc<Queue>,
+    /// What may be begun and no thread has begun yet; without a sender no more will come.
+    queue: Option<Sender<Waiting>>,
+    waiting: Arc<Receiver<Waiting>>,
+    stopped: Arc<AtomicBool>,
     /// The report on what is returned completely.
     report: Report,
     /// The process that owns the threads: they do not exist in a fork.
@@ -187,10 +151,11 @@ impl Parallel {
         (start, others): (Start<'_>, &[Part]),
         threads: usize,
     ) -> Result<(Self, WalkBatches)> {
-        let queue = Arc::new(Queue::default());
+        let stopped = Arc::default();
+        let (queue, waiting) = fifo(usize::MAX, usize::MAX);
         let reading = PartReading {
             source,
-            options: options.clone().interrupt(Interrupt::once(&queue.stopped)),
+            options: options.clone().interrupt(Interrupt::once(&stopped)),
             selection,
             limits,
         };
@@ -209,7 +174,9 @@ impl Parallel {
             left,
             found: VecDeque::new(),
             room,
-            queue,
+            queue: Some(queue),
+            waiting: Arc::new(waiting),
+            stopped,
             report: Report::of(emptied.report().format, &*reading.source),
             reading,
             process: std::process::id(),
@@ -227,10 +194,11 @@ impl Parallel {
             self.admit();
         }
         for _ in 0..threads {
-            let (queue, reading) = (self.queue.clone(), self.reading.clone());
+            let (waiting, stopped) = (self.waiting.clone(), self.stopped.clone());
+            let reading = self.reading.clone();
             Builder::new()
                 .name("seglake-read".to_owned())
-                .spawn(move || reading.work(&queue))
+                .spawn(move || reading.work(&waiting, &stopped))
                 .map_err(|error| Error::io(None, "cannot start a thread to read with", error))?;
         }
         Ok(())
@@ -238,13 +206,14 @@ impl Parallel {
 
     /// Lets the next part be begun, if there is one.
     fn admit(&mut self) {
-        let Some(next) = self.left.pop_front() else {
-            return self.queue.close();
+        let (Some(next), Some(queue)) = (self.left.pop_front(), &self.queue) else {
+            self.queue = None;
+            return;
         };
         let (bytes, least) = self.room;
         let (sender, receiver) = fifo(bytes, least);
         self.found.push_back(receiver);
-        self.queue.push((next, sender));
+        let _ = queue.put((next, sender), 0); // its threads may have ended
     }
 
     /// The next batch; `None` at the end. `report` is updated.
@@ -285,7 +254,8 @@ impl Parallel {
     }
 
     fn stop(&mut self) {
-        self.queue.stop();
+        self.stopped.store(true, Ordering::Release);
+        self.queue = None;
         self.found.clear();
     }
 
@@ -315,7 +285,7 @@ impl Drop for Parallel {
             self.stop();
         } else {
             // Leaked in a fork: a thread that does not exist here may have locked them forever.
-            std::mem::forget(std::mem::take(&mut self.found));
+            std::mem::forget((std::mem::take(&mut self.found), self.queue.take()));
         }
     }
 }
