@@ -16,10 +16,6 @@ use crate::record::{Checked, Rows};
 /// How a file is read that is compared with its sidecar.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
-    /// Whether damage is an error.
-    strict: bool,
-    /// Whether records that are restored are given.
-    repairs: bool,
     /// What becomes of records that nothing proves, if reading is not strict.
     unproven: UnprovenPolicy,
     /// Whether the walk goes through the whole file, so that damage before what it met counts.
@@ -30,8 +26,6 @@ impl Reading {
     pub(crate) const fn new(options: &Options, opening: &Opening<'_>) -> Self {
         let prunes = options.prune && !options.filter.is_empty();
         Self {
-            strict: options.strict,
-            repairs: options.repair,
             unproven: opening.unproven,
             is_whole: matches!(opening.begin, Begin::Beginning) && !prunes,
         }
@@ -79,7 +73,7 @@ impl Comparison {
 
     /// The first range that a strict reading stops at.
     fn failure(&self, found: &Differences) -> Option<Span> {
-        let restored = found.restored.first().filter(|_| !self.reading.repairs);
+        let restored = found.restored.first().filter(|_| !self.options.repair);
         let unproven = found
             .lost
             .iter()
@@ -208,11 +202,11 @@ impl SidecarWalk {
                 }
             }
         }
-        let Some(mut found) = all else {
-            if let Some(held) = self.held.take() {
-                self.give_with(held);
-            }
-            return Ok(());
+        let mut found = match all {
+            Some(found) => found,
+            // What is held back goes on, or comes before what is given.
+            None if self.held.is_some() => Differences::default(),
+            None => return Ok(()),
         };
         for spans in [&mut found.restored, &mut found.lost] {
             spans.sort_by_key(|span| (span.start, span.end));
@@ -241,19 +235,6 @@ impl SidecarWalk {
         ranges
     }
 
-    /// Gives all of the last step, after a range of the step before.
-    fn give_with(&mut self, held: Span) {
-        let mut spans = vec![held];
-        for span in self.walk.spans() {
-            join(&mut spans, *span);
-        }
-        self.seen = Some(Seen {
-            spans,
-            rows: (0..self.walk.rows().len()).collect(),
-            failure: None,
-        });
-    }
-
     /// Decides what becomes of the last step, of which this differs.
     fn judge(&mut self, found: &Differences) -> Result<()> {
         if self.stops_at_unproven() {
@@ -271,7 +252,7 @@ impl SidecarWalk {
             self.held = Some(last);
         }
         seen.spans = spans;
-        if self.comparison.reading.strict {
+        if self.comparison.options.strict {
             self.stop(&mut seen)?;
         }
         self.seen = Some(seen);
@@ -280,18 +261,18 @@ impl SidecarWalk {
 
     /// Which rows are given.
     fn rows_of(&mut self, found: &Differences) -> Seen {
-        let (mut seen, reading) = (Seen::default(), self.comparison.reading);
+        let (mut seen, options) = (Seen::default(), &self.comparison.options);
         let rows = self.walk.rows();
         for row in 0..rows.len() {
             let (start, end) = (rows.position(row), rows.end(row));
             let restored = found.restored_in(start, end).first().copied();
             let unproven = found.unproven(start, end);
             self.repaired += u64::from(restored.is_some() && unproven.is_none());
-            let left_out = unproven.or(restored.filter(|_| !reading.repairs));
+            let left_out = unproven.or(restored.filter(|_| !options.repair));
             match left_out {
                 None => seen.rows.push(row),
                 // Strict reading gives the rows before the first that it would leave out.
-                Some(_) if reading.strict => {
+                Some(_) if options.strict => {
                     seen.failure = left_out;
                     break;
                 }
@@ -325,7 +306,7 @@ impl SidecarWalk {
             lost.iter().for_each(&mut fail);
         }
         let restored = found.restored_in(span.start, span.end);
-        if !self.comparison.reading.repairs {
+        if !self.comparison.options.repair {
             restored.iter().for_each(&mut fail);
         }
         for part in overlaid(&parts, restored) {
@@ -556,8 +537,7 @@ pub(crate) fn judge_hits(
         return Ok(hits);
     }
     let checked = checked()?;
-    let reading = Reading::of_lookup(options);
-    let comparison = Comparison::new(protected, options, reading);
+    let comparison = Comparison::new(protected, options, Reading::of_lookup(options));
     for (place, range) in hits.places.iter_mut().zip(ranges) {
         let looked = range.clone().unwrap_or(u64::MAX..u64::MAX);
         let Some(found) = comparison.look(checked, &looked)? else {
@@ -569,11 +549,11 @@ pub(crate) fn judge_hits(
             continue;
         };
         let restored = found.restored_in(start, end).first().copied();
-        let restored = restored.filter(|_| !reading.repairs);
+        let restored = restored.filter(|_| !options.repair);
         let Some(span) = found.unproven(start, end).or(restored) else {
             continue;
         };
-        if reading.strict {
+        if options.strict {
             return Err(Error::Damage(comparison.damage(&span)));
         }
         (*place, hits.unproven) = (None, Some(Unproven::Damage));
