@@ -233,7 +233,7 @@ impl Parts<'_> {
             match found.take(WAIT) {
                 Taken::Item((_, Ok(part))) => report.merge(&part),
                 // Stopped, since another part failed.
-                Taken::Item((_, Err(Error::Interrupted))) if self.is_stopped() => {}
+                Taken::Item((_, Err(Error::Interrupted))) => {}
                 Taken::Item((place, error)) => {
                     if failed.as_ref().is_none_or(|(first, _)| place < *first) {
                         failed = Some((place, error));
@@ -255,13 +255,9 @@ impl Parts<'_> {
         self.stopped.store(true, Ordering::Release);
     }
 
-    fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Acquire)
-    }
-
     /// Verifies parts until none is left, or one fails: then the others stop, too.
     fn work(&self, found: &Sender<Verified>) {
-        while !self.is_stopped() {
+        while !self.stopped.load(Ordering::Acquire) {
             let place = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(part) = self.parts.get(place) else {
                 return;
@@ -270,9 +266,7 @@ impl Parts<'_> {
             if report.is_err() {
                 self.stop();
             }
-            if found.put((place, report), 0).is_none() {
-                return;
-            }
+            let _ = found.put((place, report), 0); // it is received as long as threads run
         }
     }
 
