@@ -88,12 +88,6 @@ pub(super) struct BlockSearch {
 }
 
 impl BlockSearch {
-    /// Continues after a good block of this partition and tenant, which ends at `end`.
-    pub(super) fn go_past(&mut self, on: &mut ScanState, end: u64, last: (u32, Name)) {
-        self.candidates.clear();
-        on.place.go_past(end, last);
-    }
-
     /// Commits the good block of an entry: the search continues after it, and its messages are emitted if they
     /// match.
     pub(super) fn commit(&mut self, on: &mut ScanState, good: Good) -> Result<()> {
@@ -101,7 +95,8 @@ impl BlockSearch {
         if !on.commit_block(&good.tenant, fields, end, good.checks)? {
             on.emitter.pass(fields.offset, end);
         }
-        self.go_past(on, end, (fields.partition, good.tenant));
+        self.candidates.clear();
+        on.place.go_past(end, (fields.partition, good.tenant));
         Ok(())
     }
 

@@ -297,12 +297,15 @@ impl Front {
     }
 }
 
+/// Entries by partition and tenant.
+type Units = BTreeMap<(u32, Arc<[u8]>), Entry>;
+
 /// What a scan through a whole file verified.
 #[derive(Debug)]
 struct VerifiedBlocks {
     /// The entries that would describe the units, by partition and tenant. Version 1: without tenants. `None` if they would take too
     /// much memory.
-    units: Option<BTreeMap<(u32, Arc<[u8]>), Entry>>,
+    units: Option<Units>,
     /// The total length of the tenants' IDs.
     id_bytes: usize,
     /// Whether any range of the file is damaged.
@@ -313,7 +316,7 @@ impl VerifiedBlocks {
     /// Scans a file past all damage.
     fn scan(segment: &Segment) -> Result<Self> {
         let mut verified = Self {
-            units: Some(BTreeMap::new()),
+            units: Some(Units::new()),
             id_bytes: 0,
             is_damaged: false,
         };
