@@ -13,6 +13,7 @@ from pyarrow import Table
 from pyarrow.compute import Expression
 from typing_extensions import Buffer
 
+from seglake._results import Detection, Protected, Recovered, Repaired, Uuids
 from seglake._types import (
     ActiveOptions,
     Block,
@@ -45,23 +46,18 @@ __all__ = [
     "Batch",
     "Batches",
     "Collected",
-    "Detection",
     "Index",
     "Ledger",
     "ListedSegment",
     "Part",
     "Position",
-    "Protected",
     "Reader",
     "Record",
     "Records",
-    "Recovered",
-    "Repaired",
     "Report",
     "Schema",
     "SegmentLog",
     "Tail",
-    "Uuids",
     "Writer",
     "__version__",
     "arrow_stream",
@@ -94,6 +90,7 @@ __all__ = [
     "sync_folder",
     "undo_recover",
     "uuid6",
+    "uuid_array",
     "verify",
     "verify_parity",
     "write_lines",
@@ -269,6 +266,14 @@ def identity(
     >>> identity = seglake.incremental.identity
     >>> identity("orders.active").split(":")[0], identity("orders.active", size=10)
     ('segment', None)
+    """
+
+def uuid_array(data: bytes, /) -> tuple[object, object]:
+    """UUIDs of 16 bytes each, one after the other, as an array of `arrow.uuid`: two PyCapsules.
+
+    >>> from seglake._native import uuid_array
+    >>> [type(capsule).__name__ for capsule in uuid_array(bytes(32))]
+    ['PyCapsule', 'PyCapsule']
     """
 
 def verify(
@@ -1960,337 +1965,6 @@ class Report:
     def __reduce__(self) -> tuple[Any, ...]: ...
 
 @final
-class Protected:
-    """What `protect` covered of a file, and what became of its sidecar.
-
-    >>> protected = seglake.protect("orders.active")
-    >>> protected.change, protected.covered_bytes == protected.nbytes
-    ('created', True)
-    """
-    @property
-    def path(self) -> str:
-        """The file.
-
-        >>> seglake.protect("orders.active").path
-        'orders.active'
-        """
-    @property
-    def sidecar(self) -> str:
-        """Its sidecar.
-
-        >>> seglake.protect("orders.active").sidecar
-        'orders.active.par'
-        """
-    @property
-    def change(self) -> Literal["created", "extended", "rewritten", "unchanged"]:
-        """What became of the sidecar: "created", "extended", "rewritten" (it had more superseded bytes than others),
-        or "unchanged".
-
-        >>> seglake.protect("orders.active").change, seglake.protect("orders.active").change
-        ('created', 'unchanged')
-        """
-    @property
-    def healed(self) -> bool:
-        """Whether the sidecar was damaged, and repaired before that.
-
-        >>> seglake.protect("orders.active").healed
-        False
-        """
-    @property
-    def profile(self) -> str:
-        """The profile: how many data and parity blocks a group has.
-
-        >>> seglake.protect("orders.active", profile="128+4").profile
-        '128+4'
-        """
-    @property
-    def nbytes(self) -> int:
-        """The length of the file in bytes.
-
-        >>> seglake.protect("orders.active").nbytes == seglake.verify("orders.active").nbytes
-        True
-        """
-    @property
-    def covered_bytes(self) -> int:
-        """How many bytes of the file are covered, from its beginning: all, but for unused space and a torn tail.
-
-        >>> protected = seglake.protect("orders.active")
-        >>> protected.covered_bytes == protected.nbytes
-        True
-        """
-    @property
-    def sidecar_bytes(self) -> int:
-        """The length of the sidecar in bytes.
-
-        >>> seglake.protect("orders.active").sidecar_bytes
-        800
-        """
-    @property
-    def verified_from(self) -> int:
-        """Where what was verified by its own format begins: 0, or where the file was covered to if only what was
-        appended had to be.
-
-        >>> seglake.protect("orders.active").verified_from
-        0
-        >>> protected = seglake.protect("orders.active")
-        >>> protected.verified_from == protected.nbytes
-        True
-        """
-    @property
-    def report(self) -> Report | None:
-        """What was found in the file by its own format, from `verified_from` on, or None where it was not verified
-        (`format="raw"`).
-
-        >>> seglake.protect("orders.active").report.ok
-        True
-        """
-    def to_dict(self) -> dict[str, Any]:
-        """All attributes as a dict of the same names, fit for JSON: `report` is that of Report.to_dict.
-
-        >>> seglake.protect("orders.active").to_dict()["sidecar"]
-        'orders.active.par'
-        """
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
-    def __reduce__(self) -> tuple[Any, ...]: ...
-
-@final
-class Repaired:
-    """What `repair` found in a file and its sidecar, and what it changed.
-
-    >>> seglake.protect("orders.active").change
-    'created'
-    >>> repaired = seglake.repair("orders.active")
-    >>> repaired.outcome, repaired.changed_bytes
-    ('sound', 0)
-    """
-    @property
-    def path(self) -> str:
-        """The repaired file.
-
-        >>> seglake.protect("orders.active").change
-        'created'
-        >>> seglake.repair("orders.active").path
-        'orders.active'
-        """
-    @property
-    def sidecar(self) -> str:
-        """Its sidecar.
-
-        >>> seglake.protect("orders.active").change
-        'created'
-        >>> seglake.repair("orders.active").sidecar
-        'orders.active.par'
-        """
-    @property
-    def outcome(self) -> Literal["sound", "repaired", "lost"]:
-        """What was found: "sound", "repaired" (all damage was repaired) or "lost" (some could not be). If it is not
-        "lost", `verify` finds the file sound.
-
-        >>> seglake.protect("orders.active").change
-        'created'
-        >>> seglake.repair("orders.active").outcome
-        'sound'
-        """
-    @property
-    def lost(self) -> bool:
-        """Whether bytes could not be repaired, or can no longer be verified: those that `damage` calls "lost" and
-        "unverified", and those that are damaged in `report`.
-
-        >>> seglake.protect("orders.active").change
-        'created'
-        >>> seglake.repair("orders.active").lost
-        False
-        """
-    @property
-    def damage(self) -> list[Span]:
-        """The ranges of the file that were damaged, with kind "repaired", "lost" or "unverified".
-
-        >>> seglake.protect("orders.active").change
-        'created'
-        >>> seglake.repair("orders.active").damage
-        []
-        """
-    @property
-    def sidecar_damage(self) -> list[Span]:
-        """The same of the sidecar.
-
-        >>> seglake.protect("orders.active").change
-        'created'
-        >>> seglake.repair("orders.active").sidecar_damage
-        []
-        """
-    @property
-    def worst(self) -> dict[str, int] | None:
-        """The group of blocks with the most damage: its `band`, its number (`group`), how many parity blocks it
-        `needs` and how many it has (`of`). None where nothing was damaged.
-
-        >>> seglake.protect("orders.active").change
-        'created'
-        >>> print(seglake.repair("orders.active").worst)
-        None
-        """
-    @property
-    def lost_ranges(self) -> list[dict[str, Any]]:
-        """The ranges of the file that are "lost": a dict of `start`, `end` and, as above, the `worst` of the groups
-        that its blocks are in. That is None where the sidecar has lost all blocks of it.
-
-        >>> seglake.protect("orders.active").change
-        'created'
-        >>> seglake.repair("orders.active").lost_ranges
-        []
-        """
-    @property
-    def report(self) -> Report | None:
-        """The report on the repaired file by its own format: bytes that were never covered, or were damaged when
-        they were covered, may be damaged. None if the file has no format.
-
-        >>> seglake.protect("orders.active").change
-        'created'
-        >>> seglake.repair("orders.active").report.ok
-        True
-        """
-    @property
-    def changed_bytes(self) -> int:
-        """How many bytes of the file changed or were added.
-
-        >>> seglake.protect("orders.active").change
-        'created'
-        >>> seglake.repair("orders.active").changed_bytes
-        0
-        """
-    @property
-    def damaged(self) -> str | None:
-        """Where the damaged file is now; None if it was not replaced.
-
-        >>> seglake.protect("orders.active").change
-        'created'
-        >>> print(seglake.repair("orders.active").damaged)
-        None
-        """
-    @property
-    def damaged_sidecar(self) -> str | None:
-        """Where the damaged sidecar is now; None if it was not replaced.
-
-        >>> seglake.protect("orders.active").change
-        'created'
-        >>> print(seglake.repair("orders.active").damaged_sidecar)
-        None
-        """
-    def to_dict(self) -> dict[str, Any]:
-        """All attributes as a dict of the same names, fit for JSON: each range is a dict of its fields, `report` is
-        that of Report.to_dict.
-
-        >>> seglake.protect("orders.active").change
-        'created'
-        >>> seglake.repair("orders.active").to_dict()["outcome"]
-        'sound'
-        """
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
-    def __reduce__(self) -> tuple[Any, ...]: ...
-
-@final
-class Recovered:
-    """What was recovered of a file, and where the rest of it is.
-
-    >>> recovered = seglake.recover("damaged.active", "sound.active")
-    >>> recovered.lost, recovered.records
-    (True, 2)
-    """
-    @property
-    def report(self) -> Report:
-        """What was found in the damaged file.
-
-        >>> recovered = seglake.recover("damaged.active", "sound.active")
-        >>> recovered.report.ok
-        False
-        """
-    @property
-    def lost(self) -> bool:
-        """Whether anything was damaged: what that was is not in the new file, or, where it was an index, is made
-        anew.
-
-        >>> recovered = seglake.recover("damaged.active", "sound.active")
-        >>> recovered.lost
-        True
-        """
-    @property
-    def path(self) -> str:
-        """The new file.
-
-        >>> recovered = seglake.recover("damaged.active", "sound.active")
-        >>> recovered.path
-        'sound.active'
-        """
-    @property
-    def nbytes(self) -> int:
-        """Its length in bytes.
-
-        >>> recovered = seglake.recover("damaged.active", "sound.active")
-        >>> recovered.nbytes == seglake.verify("sound.active").nbytes
-        True
-        """
-    @property
-    def records(self) -> int:
-        """How many records it has: all that were sound.
-
-        >>> recovered = seglake.recover("damaged.active", "sound.active")
-        >>> recovered.records
-        2
-        """
-    @property
-    def carried_bytes(self) -> int:
-        """How many bytes of the damaged file are in the new one.
-
-        >>> recovered = seglake.recover("damaged.active", "sound.active")
-        >>> recovered.carried_bytes + recovered.quarantined_bytes == recovered.report.nbytes
-        True
-        """
-    @property
-    def quarantined_bytes(self) -> int:
-        """How many bytes of the damaged file are in the quarantine.
-
-        >>> recovered = seglake.recover("damaged.active", "sound.active")
-        >>> recovered.quarantined_bytes
-        51
-        """
-    @property
-    def quarantine(self) -> str | None:
-        """The file that those are in; None where there are none and no file was named.
-
-        >>> recovered = seglake.recover("damaged.active", "sound.active")
-        >>> recovered.quarantine
-        'sound.active.quarantine'
-        """
-    @property
-    def manifest(self) -> str | None:
-        """The file that says where each byte of the damaged file is now; None where there is no quarantine.
-
-        >>> recovered = seglake.recover("damaged.active", "sound.active")
-        >>> recovered.manifest
-        'sound.active.quarantine.manifest.jsonl'
-        """
-    @property
-    def index(self) -> str | None:
-        """The index of the new file (chunked, where the damaged file had one), or None.
-
-        >>> recovered = seglake.recover("damaged.active", "sound.active")
-        >>> print(recovered.index)
-        None
-        """
-    def to_dict(self) -> dict[str, Any]:
-        """All attributes as a dict of the same names, fit for JSON: `report` is that of Report.to_dict.
-
-        >>> recovered = seglake.recover("damaged.active", "sound.active")
-        >>> recovered.to_dict()["quarantined_bytes"]
-        51
-        """
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
-    def __reduce__(self) -> tuple[Any, ...]: ...
-
-@final
 class Index:
     """The index of a chunked file, as it is on disk and as far as it agrees with the file.
 
@@ -2348,38 +2022,6 @@ class Index:
         ['record', 'record']
         """
     def __len__(self) -> int: ...
-
-@final
-class Detection:
-    """What format a file seems to be of, and how sure that is.
-
-    >>> seglake.detect("orders.sealed").confidence
-    'certain'
-    """
-    @property
-    def format(self) -> str | None:
-        """The format's name; None where it cannot be told.
-
-        >>> seglake.detect("orders.sealed").format
-        'sealed'
-        """
-    @property
-    def confidence(self) -> Literal["certain", "likely", "unknown"]:
-        """ "certain" where a checksum proves it, "likely", or "unknown".
-
-        >>> seglake.detect("orders.sealed").confidence
-        'certain'
-        """
-    @property
-    def reason(self) -> str:
-        """Why, for a person.
-
-        >>> type(seglake.detect("orders.sealed").reason)
-        <class 'str'>
-        """
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
-    def __reduce__(self) -> tuple[Any, ...]: ...
 
 @final
 class Writer:
@@ -2939,60 +2581,6 @@ class SegmentLog:
         traceback: TracebackType | None,
         /,
     ) -> None: ...
-
-@final
-class Uuids(Sequence[_uuid.UUID]):
-    """UUIDs in an order, as `SegmentLog.write_batch` returns them: a sequence that compares equal to a list of them.
-    Each `uuid.UUID` is made when it is asked for, since making one takes longer than writing its record.
-
-    pyarrow takes it as a column of UUIDs, without an object for each: `pyarrow.array(uuids)`.
-
-    >>> with seglake.SegmentLog("new") as log:
-    ...     uuids = log.write_batch([("order.created", b"1"), ("order.paid", b"2")])
-    ...     [record.uuid for record in log] == uuids
-    True
-    """
-    @staticmethod
-    def from_bytes(data: bytes) -> Uuids:
-        """UUIDs from what `to_bytes` gave. Raises ValueError where that is no multiple of 16 bytes.
-
-        >>> len(seglake.types.Uuids.from_bytes(bytes(32)))
-        2
-        """
-    def to_bytes(self) -> bytes:
-        """The 16 bytes of each, in network byte order.
-
-        >>> with seglake.SegmentLog("new") as log:
-        ...     uuids = log.write_batch([("order.created", b"1"), ("order.paid", b"2")])
-        ...     uuids.to_bytes() == uuids[0].bytes + uuids[1].bytes
-        True
-        """
-    def index(self, value: object, start: int = 0, stop: int | None = None) -> int:
-        """The offset of the first one that is `value`. Raises ValueError where there is none.
-
-        >>> with seglake.SegmentLog("new") as log:
-        ...     uuids = log.write_batch([("order.created", b"1"), ("order.paid", b"2")])
-        ...     uuids.index(uuids[1])
-        1
-        """
-    def count(self, value: object) -> int:
-        """How many of them are `value`.
-
-        >>> with seglake.SegmentLog("new") as log:
-        ...     uuids = log.write_batch([("order.created", b"1"), ("order.paid", b"2")])
-        ...     uuids.count(uuids[1])
-        1
-        """
-    def __len__(self) -> int: ...
-    @overload
-    def __getitem__(self, index: int, /) -> _uuid.UUID: ...
-    @overload
-    def __getitem__(self, index: slice, /) -> Uuids: ...
-    def __iter__(self) -> Iterator[_uuid.UUID]: ...
-    def __contains__(self, value: object, /) -> bool: ...
-    def __eq__(self, other: object, /) -> bool: ...
-    __hash__: None  # type: ignore[assignment]
-    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
 @final
 class Tail:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 from os import PathLike
-from typing import Any, Literal, NamedTuple, SupportsIndex, TypeAlias, TypedDict, overload
+from typing import Any, Literal, NamedTuple, SupportsIndex, TypeAlias, TypedDict, cast, overload
 from uuid import UUID
 
 from ._text import printable_path
@@ -229,6 +230,19 @@ class Formats(tuple[Format, ...]):
         return key in self.names if isinstance(key, str) else super().__contains__(key)
 
 
+def as_plain(own: object, names: Iterable[str]) -> dict[str, Any]:
+    """The attributes of these names as a dict, fit for JSON."""
+    return {name: _plain(getattr(own, name)) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if hasattr(value, "_asdict"):
+        return value._asdict()
+    return [_plain(each) for each in cast("list[Any]", value)] if isinstance(value, list | tuple) else value
+
+
 class Span(NamedTuple):
     """One range of a ledger: bytes `start` to `end` (half-open, absolute file offsets) of one kind.
 
@@ -300,8 +314,7 @@ class ParityReport(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """All attributes as a dict of the same names, fit for JSON: each range is a dict of its fields."""
-        ranges = {name: [span._asdict() for span in getattr(self, name)] for name in ("damage", "sidecar_damage")}
-        return {**self._asdict(), **ranges}
+        return as_plain(self, self._fields)
 
 
 class Coverage(NamedTuple):
@@ -451,6 +464,13 @@ class Neighbour(NamedTuple):
     timestamp_us: int | None
     id: dict[str, UUID | int | str]
 
+    def to_dict(self) -> dict[str, Any]:
+        """All attributes as a dict of the same names, fit for JSON: a UUID is text."""
+        return {
+            **self._asdict(),
+            "id": {name: str(value) if isinstance(value, UUID) else value for name, value in self.id.items()},
+        }
+
 
 class Repair(NamedTuple):
     """A single bit that, flipped back, makes something check: a proposal, which nothing applies.
@@ -532,6 +552,10 @@ class Diagnosis(NamedTuple):
     ranges: list[Span]
     edits: list[Edit]
     place: tuple[int, int]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All attributes as a dict of the same names, fit for JSON."""
+        return as_plain(self, self._fields)
 
 
 class Retention(TypedDict, total=False):

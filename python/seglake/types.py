@@ -1,6 +1,7 @@
 """What functions return, and what that consists of: for annotations. Nothing here has to be made by hand."""
 
-from ._native import Batches, Detection, Index, Ledger, Records, Recovered, Schema, Uuids
+from ._native import Batches, Index, Ledger, Records, Schema
+from ._results import Detection, Recovered, Uuids
 from ._types import (
     Block,
     Column,

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from seglake._errors import DamageError, FormatError, SeglakeError
-from seglake._native import Repaired, Report, repair, verify
+from seglake._native import Report, repair, verify
+from seglake._results import Repaired
 from seglake._types import ParityReport
 from seglake._values import size
 from seglake.stores import FileFilter, SegmentFile, Stores, find_files

@@ -4,8 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::PyType;
 use seglake::format::Options;
 use seglake::parity::{Coverage, Files};
 use seglake::source::Source;
@@ -16,6 +14,7 @@ use crate::interrupt::signals;
 use crate::parity::{AUTO, SidecarArgument};
 use crate::remote::within;
 use crate::source::given_in;
+use crate::typed::typed;
 use crate::verify::teller;
 
 /// What the parity sidecar of a file covers, by the sidecar's heads alone: neither is verified, which `verify` does. None where
@@ -37,7 +36,6 @@ pub(crate) fn coverage<'py>(
     filesystem: Option<Py<PyAny>>,
     storage_options: Option<Py<PyAny>>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let py = source.py();
     let within = within(source, &filesystem, &storage_options)?;
     let Some((file, sidecar)) = opened(source, sidecar, within.as_ref())? else {
@@ -49,10 +47,8 @@ pub(crate) fn coverage<'py>(
     let path = sidecar.path().map(Path::as_os_str);
     let profile = found.map(|found| found.set.parameters.to_string());
     let covered = found.map(|found| found.covered);
-    let class = CLASS.import(py, "seglake._types", "Coverage")?;
-    class
-        .call1((path, sidecar.len(), profile, covered, file.len()))
-        .map(Some)
+    let fields = (path, sidecar.len(), profile, covered, file.len());
+    typed(py, "Coverage", fields).map(Some)
 }
 
 /// Verifies a file of any kind by its parity sidecar, and the sidecar by the file. Unlike `verify` it does not look at the format

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::types::{PyDict, PyTuple};
 use seglake::format::{Column, FORMATS, Format, FormatOption, OptionKind, Options};
 
 use crate::options::{Named, Reading};
+use crate::typed::{typed, typed_by_name};
 
 /// The formats that there are: a tuple of Formats, in which one is also found by its name.
 ///
@@ -21,13 +21,10 @@ use crate::options::{Named, Reading};
 #[pyfunction]
 #[pyo3(signature = (*, options=None))]
 pub(crate) fn formats(py: Python<'_>, options: Option<Named>) -> PyResult<Bound<'_, PyAny>> {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let options = Reading::new(py, options.as_ref(), true, None)?.apply(Options::default());
     let formats = FORMATS.iter().map(|format| object(py, format, &options));
     let formats = PyTuple::new(py, formats.collect::<PyResult<Vec<_>>>()?)?;
-    CLASS
-        .import(py, "seglake._types", "Formats")?
-        .call1((formats,))
+    typed(py, "Formats", (formats,))
 }
 
 /// The format whose extension a path has. `argument`: what names the format instead.
@@ -51,9 +48,6 @@ pub(crate) fn by_extension(path: &Path, argument: &str) -> PyResult<&'static For
 
 /// A `seglake.Format`.
 fn object<'py>(py: Python<'py>, format: &Format, options: &Options) -> PyResult<Bound<'py, PyAny>> {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    static COLUMN: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    let class = COLUMN.import(py, "seglake._types", "Column")?;
     let column = |own: &Column| {
         let facts = (
             own.name,
@@ -61,7 +55,7 @@ fn object<'py>(py: Python<'py>, format: &Format, options: &Options) -> PyResult<
             own.optional,
             own.order.as_str(),
         );
-        class.call1(facts)
+        typed(py, "Column", facts)
     };
     let columns = format.columns(options.dialect).iter().map(column);
     let fields = PyDict::new(py);
@@ -76,14 +70,11 @@ fn object<'py>(py: Python<'py>, format: &Format, options: &Options) -> PyResult<
     fields.set_item("splittable", format.is_splittable())?;
     fields.set_item("checked", format.checked.as_str())?;
     fields.set_item("marks_damage", format.marks_damage)?;
-    let class = CLASS.import(py, "seglake._types", "Format")?;
-    class.call((), Some(&fields))
+    typed_by_name("Format", &fields)
 }
 
 /// `seglake.types.FormatOption`s by their names.
 fn options_of<'py>(py: Python<'py>, options: &[FormatOption]) -> PyResult<Bound<'py, PyDict>> {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    let class = CLASS.import(py, "seglake._types", "FormatOption")?;
     let by_name = PyDict::new(py);
     for option in options {
         let fields = PyDict::new(py);
@@ -124,7 +115,7 @@ fn options_of<'py>(py: Python<'py>, options: &[FormatOption]) -> PyResult<Bound<
         };
         fields.set_item("kind", kind)?;
         fields.set_item("about", option.about)?;
-        by_name.set_item(option.name, class.call((), Some(&fields))?)?;
+        by_name.set_item(option.name, typed_by_name("FormatOption", &fields)?)?;
     }
     Ok(by_name)
 }

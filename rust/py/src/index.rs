@@ -6,8 +6,6 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::PyType;
 use seglake::OrBug;
 use seglake::format::chunked;
 use seglake::format::{IndexSource, Options, detect};
@@ -21,6 +19,7 @@ use crate::options::Named;
 use crate::passes::about;
 use crate::read_options::ReadArguments;
 use crate::remote::within;
+use crate::typed::typed;
 use crate::verify::teller;
 
 /// The index of a chunked file, as it is on disk and as far as it agrees with the file.
@@ -150,9 +149,7 @@ impl Index {
 }
 
 fn index_item<'py>(py: Python<'py>, item: &chunked::Item) -> PyResult<Bound<'py, PyAny>> {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    let class = CLASS.import(py, "seglake._types", "IndexItem")?;
-    class.call1((item.offset, item.file_offset))
+    typed(py, "IndexItem", (item.offset, item.file_offset))
 }
 
 /// Builds the index of a chunked file anew, from its sound chunks, and returns it. It appears when it is complete: at `destination`,

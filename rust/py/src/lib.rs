@@ -67,6 +67,7 @@ mod source;
 mod span;
 mod tail;
 mod texts;
+mod typed;
 mod unclosed;
 mod uuids;
 mod value;
@@ -85,73 +86,43 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
-    use super::arrow::Schema;
-    #[pymodule_export]
-    use super::batches::{Batch, Batches, Collected, arrow_stream, collect};
-    #[pymodule_export]
-    use super::convert::convert;
-    #[pymodule_export]
-    use super::coverage::{coverage, verify_parity};
-    #[pymodule_export]
-    use super::detect::{Detection, detect};
-    #[pymodule_export]
-    use super::diagnosis::report_words;
-    #[pymodule_export]
-    use super::durable::{rename, rename_new, sync_file, sync_folder};
-    #[pymodule_export]
-    use super::formats::formats;
-    #[pymodule_export]
-    use super::growth::{identity, resume};
-    #[pymodule_export]
-    use super::index::{Index, index};
-    #[pymodule_export]
-    use super::ledger::Ledger;
-    #[pymodule_export]
-    use super::listed::{ListedSegment, is_beside_segment, is_log_name, list_log};
-    #[pymodule_export]
-    use super::log::SegmentLog;
-    #[pymodule_export]
-    use super::log_lines::write_lines;
-    #[pymodule_export]
-    use super::message::{decode_message, decode_system, encode_message};
-    #[pymodule_export]
-    use super::open::open;
-    #[pymodule_export]
-    use super::part::Part;
-    #[pymodule_export]
-    use super::position::Position;
-    #[pymodule_export]
-    use super::protect::{Protected, protect};
-    #[pymodule_export]
-    use super::reader::Reader;
-    #[pymodule_export]
-    use super::record::Record;
-    #[pymodule_export]
-    use super::records::Records;
-    #[pymodule_export]
-    use super::recover::{Recovered, recover, undo_recover};
-    #[pymodule_export]
-    use super::repair::{Repaired, repair};
-    #[pymodule_export]
-    use super::report::Report;
-    #[pymodule_export]
-    use super::row_hashes::row_hashes;
-    #[pymodule_export]
-    use super::seal::seal;
-    #[pymodule_export]
-    use super::tail::Tail;
-    #[pymodule_export]
-    use super::unclosed::keep_unclosed;
-    #[pymodule_export]
-    use super::uuids::Uuids;
-    #[pymodule_export]
-    use super::value::uuid6;
-    #[pymodule_export]
-    use super::verify::verify;
-    #[pymodule_export]
-    use super::writer::{Writer, create};
+    use super::{
+        arrow::Schema,
+        batches::{Batch, Batches, Collected, arrow_stream, collect},
+        convert::convert,
+        coverage::{coverage, verify_parity},
+        detect::detect,
+        diagnosis::report_words,
+        durable::{rename, rename_new, sync_file, sync_folder},
+        formats::formats,
+        growth::{identity, resume},
+        index::{Index, index},
+        ledger::Ledger,
+        listed::{ListedSegment, is_beside_segment, is_log_name, list_log},
+        log::SegmentLog,
+        log_lines::write_lines,
+        message::{decode_message, decode_system, encode_message},
+        open::open,
+        part::Part,
+        position::Position,
+        protect::protect,
+        reader::Reader,
+        record::Record,
+        records::Records,
+        recover::{recover, undo_recover},
+        repair::repair,
+        report::Report,
+        row_hashes::row_hashes,
+        seal::seal,
+        tail::Tail,
+        unclosed::keep_unclosed,
+        uuids::uuid_array,
+        value::uuid6,
+        verify::verify,
+        writer::{Writer, create},
+    };
 
-    use pyo3::types::{IntoPyDict, PySequence};
+    use pyo3::types::IntoPyDict;
 
     use super::*;
 
@@ -165,7 +136,6 @@ mod _native {
                 Some(&[("after_in_child", forked)].into_py_dict(module.py())?),
             )?;
         }
-        PySequence::register::<Uuids>(module.py())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

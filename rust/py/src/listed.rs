@@ -18,6 +18,7 @@ use crate::error::raise;
 use crate::interrupt::signals;
 use crate::key::{KeyArgument, keys};
 use crate::log_facts::unread_to_python;
+use crate::typed::typed;
 use crate::value::uuid_to_python;
 
 /// A segment of a log as it was when `list_log` listed it: `open` and `verify` take it for what it was then, also when it was
@@ -329,6 +330,5 @@ pub(crate) fn list_log<'py>(
 pub(crate) fn mark_to_python<'py>(py: Python<'py>, synced: Synced) -> PyResult<Bound<'py, PyAny>> {
     let last = uuid_to_python(py, synced.uuid.as_bytes())?;
     let fields = (synced.sequence, synced.offset, last);
-    let class = py.import("seglake._types")?.getattr("LogMark")?;
-    class.call1(fields)
+    typed(py, "LogMark", fields)
 }

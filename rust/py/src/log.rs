@@ -32,14 +32,14 @@ use crate::log_facts::{
 use crate::log_options::{OfWriter, duration};
 use crate::names;
 use crate::numbers::{self, quantity};
-use crate::open::{self, uuids};
+use crate::open;
 use crate::passes::Shared;
 use crate::reader::{no_array, no_length};
 use crate::record::{Record, RecordMaker};
 use crate::records::Records;
 use crate::tail::{Tail, tail_from};
 use crate::unclosed::{self, Unclosed};
-use crate::uuids::Uuids;
+use crate::uuids;
 use crate::value::uuid_to_python;
 
 /// A durable log: a folder of segments, one of which is written. Use it in a `with` block, or call `close`.
@@ -352,9 +352,15 @@ impl SegmentLog {
     /// ...     len(log.write_batch([("order.created", b"1"), ("order.paid", b"2")]))
     /// 2
     #[pyo3(signature = (records, /))]
-    fn write_batch(&self, py: Python<'_>, records: &Bound<'_, PyAny>) -> PyResult<Uuids> {
-        let uuids = write_records(py, self.writer()?, &self.fields, records)?;
-        Ok(Uuids::new(uuids))
+    fn write_batch<'py>(
+        &self,
+        py: Python<'py>,
+        records: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        uuids::uuids(
+            py,
+            &write_records(py, self.writer()?, &self.fields, records)?,
+        )
     }
 
     /// Makes all records that were written survive a loss of power, and visible to readers. Raises what `write` raises.
@@ -618,7 +624,7 @@ impl SegmentLog {
         #[pyo3(from_py_with = numbers::batch_size)] batch_size: usize,
         on_damage: Option<&str>,
     ) -> PyResult<Batches> {
-        let selection = self.selection(py, columns.as_deref(), uuids(uuid_type)?)?;
+        let selection = self.selection(py, columns.as_deref(), open::uuids(uuid_type)?)?;
         let filter = Filters::filter(filters.as_ref(), py, &active::FORMAT, Dialect::default())?;
         let reader = self.reading(py, on_damage)?;
         let limits = Limits::default().rows(batch_size);

@@ -5,21 +5,12 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 use seglake::store::{Recovery, Segment, Skipped, Unread};
 use seglake::text;
 
 use crate::error;
+use crate::typed::typed;
 use crate::value::uuid_to_python;
-
-/// `log.segments()`, `log.recovered`: a named tuple of this class with these fields.
-fn named<'py>(
-    py: Python<'py>,
-    class: &'static str,
-    fields: Bound<'py, PyTuple>,
-) -> PyResult<Bound<'py, PyAny>> {
-    py.import("seglake._types")?.getattr(class)?.call1(fields)
-}
 
 /// An item of `log.segments()`.
 pub(crate) fn segment_to_python<'py>(
@@ -33,7 +24,7 @@ pub(crate) fn segment_to_python<'py>(
         segment.path.as_os_str(),
         segment.is_frozen,
     );
-    named(py, "LogSegment", fields.into_pyobject(py)?)
+    typed(py, "LogSegment", fields)
 }
 
 /// `log.unread`.
@@ -50,7 +41,7 @@ pub(crate) fn unread_to_python<'py>(
         unread.records,
         unread.to_string(),
     );
-    named(py, "LogUnread", fields.into_pyobject(py)?)
+    typed(py, "LogUnread", fields)
 }
 
 /// `UnreadWarning`.
@@ -114,5 +105,5 @@ pub(crate) fn recovery_to_python<'py>(
         other => return Err(PyValueError::new_err(format!("{other:?}"))),
     };
     let fields = (kind, sequence, byte_offset, nbytes, reason);
-    named(py, "LogRecovery", fields.into_pyobject(py)?)
+    typed(py, "LogRecovery", fields)
 }

@@ -1,8 +1,7 @@
 //! `decode_message`, `decode_system` and `encode_message`: single messages of oplogs.
 
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 use seglake::OrBug;
 use seglake::format::{Column, Dialect, RecordSet, Value, oplog};
 
@@ -11,6 +10,7 @@ use crate::field_in::{FieldIn, buffer_bytes};
 use crate::fields::Fields;
 use crate::numbers;
 use crate::record::{Record, RecordMaker, to_python};
+use crate::typed::typed;
 
 fn columns(dialect: Dialect) -> &'static [Column] {
     oplog::FORMAT.columns(dialect)
@@ -61,7 +61,6 @@ pub(crate) fn decode_system<'py>(
     data: &Bound<'py, PyAny>,
     dialect: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let py = data.py();
     let dialect = dialect_of(py, dialect)?;
     let bytes = buffer_bytes(data, "data")?;
@@ -75,12 +74,13 @@ pub(crate) fn decode_system<'py>(
         .map(|column| column.kind);
     let kind = kind.or_bug("a column of checkpoints");
     let kind = kind.map_err(|error| raise(py, error))?;
-    CLASS.import(py, "seglake._types", "System")?.call1((
+    let fields = (
         system.version,
         system.checkpointer,
         to_python(py, &checkpoint, kind)?,
         PyBytes::new(py, system.node),
-    ))
+    );
+    typed(py, "System", fields)
 }
 
 /// Encodes one message of an oplog, without the length that frames it in a file: a Record, a mapping with the same names, or

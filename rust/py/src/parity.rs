@@ -4,8 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyInt, PyString, PyType};
+use pyo3::types::{PyDict, PyInt, PyString};
 use seglake::Error;
 use seglake::format::Options;
 use seglake::parity::{self, FileKind, ProtectedSource, WorstGroup};
@@ -17,6 +16,7 @@ use crate::listed::ListedSegment;
 use crate::numbers::wrong_type;
 use crate::source::{Given, given_in, local_path};
 use crate::span::span_of;
+use crate::typed::typed;
 
 /// What stands for the sidecar beside a file, if there is one.
 const BESIDE: &str = "auto";
@@ -131,35 +131,34 @@ impl SidecarArgument {
 
 type Spans<'py> = Vec<Bound<'py, PyAny>>;
 
-/// The damaged ranges of a file.
+/// The damaged ranges of a file, as Spans.
 pub(crate) fn file_damage<'py>(py: Python<'py>, report: &parity::Report) -> PyResult<Spans<'py>> {
-    let damaged = report.file.iter().filter_map(|own| {
-        let cause = own.cause?.as_str();
-        let range = (own.start, own.end);
-        Some(span_of(py, range, own.kind.as_str(), Some(cause)))
-    });
-    damaged.collect()
+    let ranges = report.file.iter();
+    damage(
+        py,
+        ranges.map(|own| ((own.start, own.end), own.kind.as_str(), own.cause)),
+    )
 }
 
-/// The damaged ranges of a sidecar.
+/// The same of its sidecar.
 pub(crate) fn sidecar_damage<'py>(
     py: Python<'py>,
     report: &parity::Report,
 ) -> PyResult<Spans<'py>> {
-    let damaged = report.sidecar.iter().filter_map(|own| {
-        let cause = own.cause?.as_str();
-        let range = (own.start, own.end);
-        Some(span_of(py, range, own.kind.as_str(), Some(cause)))
-    });
-    damaged.collect()
+    let ranges = report.sidecar.iter();
+    damage(
+        py,
+        ranges.map(|own| ((own.start, own.end), own.kind.as_str(), own.cause)),
+    )
 }
 
-/// The group of blocks with the most damage.
-pub(crate) fn worst<'py>(
+fn damage<'py>(
     py: Python<'py>,
-    report: &parity::Report,
-) -> PyResult<Option<Bound<'py, PyDict>>> {
-    group(py, report.worst)
+    ranges: impl Iterator<Item = ((u64, u64), &'static str, Option<parity::Cause>)>,
+) -> PyResult<Spans<'py>> {
+    ranges
+        .filter_map(|(range, kind, cause)| Some(span_of(py, range, kind, Some(cause?.as_str()))))
+        .collect()
 }
 
 /// The lost ranges of a file, each with the worst of its groups.
@@ -171,13 +170,16 @@ pub(crate) fn lost_ranges<'py>(
         let dict = PyDict::new(py);
         dict.set_item("start", range.start)?;
         dict.set_item("end", range.end)?;
-        dict.set_item("worst", group(py, range.worst)?)?;
+        dict.set_item("worst", worst(py, range.worst)?)?;
         Ok(dict)
     });
     ranges.collect()
 }
 
-fn group(py: Python<'_>, group: Option<WorstGroup>) -> PyResult<Option<Bound<'_, PyDict>>> {
+pub(crate) fn worst(
+    py: Python<'_>,
+    group: Option<WorstGroup>,
+) -> PyResult<Option<Bound<'_, PyDict>>> {
     let Some(WorstGroup {
         band,
         group,
@@ -198,22 +200,22 @@ fn group(py: Python<'_>, group: Option<WorstGroup>) -> PyResult<Option<Bound<'_,
 
 /// A `seglake.parity.ParityReport`.
 pub(crate) fn report<'py>(py: Python<'py>, own: &ParityReport) -> PyResult<Bound<'py, PyAny>> {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let refused = match own.report.refused {
         _ if own.is_of_an_earlier_state => Some("earlier_state"),
         refused => refused.map(|why| why.as_str()),
     };
     let sidecar = own.sidecar.as_deref();
-    CLASS.import(py, "seglake._types", "ParityReport")?.call1((
+    let fields = (
         sidecar.map(|path| path.as_os_str()),
         own.outcome().as_str(),
         refused,
         file_damage(py, &own.report)?,
         sidecar_damage(py, &own.report)?,
-        worst(py, &own.report)?,
+        worst(py, own.report.worst)?,
         own.bytes(FileKind::Unverified),
         own.bytes(FileKind::Uncovered),
         lost_ranges(py, &own.report)?,
         own.covered(),
-    ))
+    );
+    typed(py, "ParityReport", fields)
 }

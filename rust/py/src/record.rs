@@ -249,7 +249,13 @@ impl Record {
 
     /// What a writer takes: like the attribute, but text as its bytes and times as microseconds.
     pub(crate) fn raw<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        match self.field(name).ok_or_else(|| self.missing(name))? {
+        self.stored(py, self.field(name).ok_or_else(|| self.missing(name))?)
+    }
+
+    /// A field's value before it was made a UUID, text or time.
+    fn stored<'py>(&self, py: Python<'py>, field: &Field) -> PyResult<Bound<'py, PyAny>> {
+        match field {
+            Field::Uuid(Uuid(uuid)) => Ok(PyBytes::new(py, uuid).into_any()),
             Field::Text(text) => Ok(text.bytes(py).clone().into_any()),
             Field::Timestamp(micros) => Ok(micros.into_pyobject(py)?.into_any()),
             field => self.shown(py, field),

@@ -5,8 +5,7 @@ use std::path::Path;
 
 use arrow_array::RecordBatchIterator;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyCapsule, PyDict, PyType};
+use pyo3::types::PyCapsule;
 use seglake::columns::{damage, damage_schema};
 
 use crate::arrow::{schema_capsule, stream_capsule};
@@ -16,6 +15,26 @@ use crate::json::{Reduced, hash_of, reduced, restored, written};
 use crate::parity;
 use crate::passes::about;
 use crate::span::span;
+use crate::typed::{as_plain, typed};
+
+/// What `Report.to_dict` gives.
+const ATTRIBUTES: [&str; 15] = [
+    "path",
+    "format",
+    "ok",
+    "checked",
+    "nbytes",
+    "records",
+    "repaired_records",
+    "first_timestamp_us",
+    "last_timestamp_us",
+    "totals",
+    "damage",
+    "damage_truncated",
+    "wrong_key",
+    "parity",
+    "diagnoses",
+];
 
 /// What was found in a file, or in the part of it that has been read.
 ///
@@ -26,10 +45,6 @@ use crate::span::span;
 pub(crate) struct Report(pub(crate) seglake::verbs::Report);
 
 impl Report {
-    fn restored(json: &str) -> PyResult<Self> {
-        restored(json).map(Self)
-    }
-
     fn to_json(&self) -> PyResult<String> {
         written(&self.0)
     }
@@ -138,11 +153,10 @@ impl Report {
     /// [('record', 2), ('corrupt', 1)]
     #[getter]
     fn totals<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-        let class = CLASS.import(py, "seglake._types", "Total")?;
         let row = |total: &seglake::ledger::Total| {
             let cause = total.cause.map(|cause| cause.as_str());
-            class.call1((total.kind.as_str(), cause, total.bytes, total.ranges))
+            let fields = (total.kind.as_str(), cause, total.bytes, total.ranges);
+            typed(py, "Total", fields)
         };
         self.0.summary.totals.rows().iter().map(row).collect()
     }
@@ -229,39 +243,15 @@ impl Report {
     /// >>> report = seglake.verify("damaged.active")
     /// >>> report.to_dict()["records"]
     /// 2
-    pub(crate) fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        dict.set_item("path", self.path())?;
-        dict.set_item("format", self.format())?;
-        dict.set_item("ok", self.ok())?;
-        dict.set_item("checked", self.checked())?;
-        dict.set_item("nbytes", self.nbytes())?;
-        dict.set_item("records", self.records())?;
-        dict.set_item("repaired_records", self.repaired_records())?;
-        dict.set_item("first_timestamp_us", self.first_timestamp_us())?;
-        dict.set_item("last_timestamp_us", self.last_timestamp_us())?;
-        let dicts = |tuples: Vec<Bound<'py, PyAny>>| {
-            let each = tuples.iter().map(|tuple| tuple.call_method0("_asdict"));
-            each.collect::<PyResult<Vec<_>>>()
-        };
-        dict.set_item("totals", dicts(self.totals(py)?)?)?;
-        dict.set_item("damage", dicts(self.damage(py)?)?)?;
-        dict.set_item("damage_truncated", self.damage_truncated())?;
-        dict.set_item("wrong_key", self.wrong_key())?;
-        let parity = self.parity(py)?;
-        let parity = parity.map(|own| own.call_method0("to_dict"));
-        dict.set_item("parity", parity.transpose()?)?;
-        let diagnoses = self.0.diagnoses.iter();
-        let diagnoses = diagnoses.map(|own| diagnosis::dict(py, own));
-        dict.set_item("diagnoses", diagnoses.collect::<PyResult<Vec<_>>>()?)?;
-        Ok(dict)
+    fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        as_plain(slf, &ATTRIBUTES)
     }
 
     /// What `__reduce__` gave, as an object.
     #[staticmethod]
     #[pyo3(name = "_from_json")]
     fn from_json(json: &str) -> PyResult<Self> {
-        Self::restored(json)
+        restored(json).map(Self)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {

@@ -1,9 +1,9 @@
 //! The ranges of a file or of a sidecar, for Python.
 
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::PyType;
 use seglake::ledger::Span;
+
+use crate::typed::typed;
 
 /// A `seglake.Span`.
 pub(crate) fn span<'py>(py: Python<'py>, own: &Span) -> PyResult<Bound<'py, PyAny>> {
@@ -18,7 +18,5 @@ pub(crate) fn span_of<'py>(
     kind: &str,
     cause: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    let class = CLASS.import(py, "seglake._types", "Span")?;
-    class.call1((start, end, kind, cause))
+    typed(py, "Span", (start, end, kind, cause))
 }

@@ -133,19 +133,6 @@ pub struct Detection {
     pub reason: String,
 }
 
-impl Detection {
-    /// What `__reduce__` of the Python extension gave.
-    #[doc(hidden)]
-    #[must_use]
-    pub const fn new(format: Option<&'static Format>, certain: bool, reason: String) -> Self {
-        Self {
-            format,
-            certain,
-            reason,
-        }
-    }
-}
-
 /// Detects a file's format by its content, or by its extension if the content is ambiguous.
 ///
 /// # Errors

@@ -15,7 +15,7 @@ use crate::words::Cause;
 #[non_exhaustive]
 pub struct Summary {
     /// The file, if it has a name.
-    #[serde(with = "paths::optional")]
+    #[serde(with = "paths")]
     pub path: Option<PathBuf>,
     /// How records were checked.
     pub checked: Checked,

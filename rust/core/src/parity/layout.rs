@@ -27,7 +27,7 @@ const MAX_BLOCK_BYTES: usize = 4096;
 const FILE_BYTES_END: u64 = 1 << 63;
 
 /// How a file is divided, and how much parity it gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
     block_bytes: u16,
     data: u8,

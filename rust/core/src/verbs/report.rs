@@ -37,7 +37,7 @@ pub struct Report {
 #[non_exhaustive]
 pub struct ParityReport {
     /// The sidecar, if it has a name.
-    #[serde(with = "paths::optional")]
+    #[serde(with = "paths")]
     pub sidecar: Option<PathBuf>,
     /// Whether it is of an earlier state of the file: it has other bytes for a record that its own checksum proves.
     /// Then nothing of it counted.

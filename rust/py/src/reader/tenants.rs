@@ -2,13 +2,13 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyType};
+use pyo3::types::PyBytes;
 use seglake::format;
 use seglake::text::escape;
 
 use super::Reader;
 use crate::error::raise;
+use crate::typed::typed;
 
 impl Reader {
     pub(super) fn check_tenant(&self) -> PyResult<()> {
@@ -50,19 +50,18 @@ impl Reader {
 
     /// What `blocks` gives.
     pub(super) fn tenant_blocks<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-        let class = CLASS.import(py, "seglake._types", "Block")?;
         self.check_tenant()?;
         let options = self.options.clone().strict(false);
         let blocks = py.detach(|| format::tenant::blocks(self.source.clone(), &options));
         let object = |block: &format::tenant::Block| {
-            class.call1((
+            let fields = (
                 block.position,
                 block.partition,
                 escape(&block.tenant),
                 PyBytes::new(py, &block.tenant),
                 block.messages,
-            ))
+            );
+            typed(py, "Block", fields)
         };
         let blocks = blocks.map_err(|error| raise(py, error))?;
         blocks.iter().map(object).collect()

@@ -57,7 +57,7 @@ impl Record {
     pub(super) fn state<'py>(&self, py: Python<'py>) -> PyResult<State<'py>> {
         for dialect in Dialect::ALL {
             if columns_of(py, self.format, *dialect)? == self.columns {
-                let values = self.fields().map(|(_, field)| self.plain(py, field));
+                let values = self.fields().map(|(_, field)| self.stored(py, field));
                 let values = PyTuple::new(py, values.collect::<PyResult<Vec<_>>>()?)?;
                 let cause = self.cause.map(Cause::as_str);
                 return Ok((self.format, dialect.as_str(), values, self.position, cause));
@@ -65,15 +65,6 @@ impl Record {
         }
         let message = "a record whose columns are not all of its format cannot be pickled";
         Err(PyTypeError::new_err(message))
-    }
-
-    fn plain<'py>(&self, py: Python<'py>, field: &Field) -> PyResult<Bound<'py, PyAny>> {
-        match field {
-            Field::Uuid(Uuid(uuid)) => Ok(PyBytes::new(py, uuid).into_any()),
-            Field::Timestamp(micros) => Ok(micros.into_pyobject(py)?.into_any()),
-            Field::Text(text) => Ok(text.bytes(py).clone().into_any()),
-            field => self.shown(py, field),
-        }
     }
 
     pub(super) fn restored(

@@ -8,15 +8,12 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::Report;
 use super::paths::{led_to, refuse_same, suffixed};
 use super::stages::{CountingSource, Stages};
 use crate::bug::OrBug;
 use crate::disk::DiskRef;
 use crate::error::{Error, Finding, Result};
-use crate::os_paths as paths;
 use crate::output::LockedFile;
 use crate::parity::{self, Coverage, Extended, Files, Parameters, Refusal, Set};
 use crate::setters::setters;
@@ -151,11 +148,10 @@ words! {
 }
 
 /// A file that is protected.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Protected {
     /// The sidecar.
-    #[serde(with = "paths")]
     pub sidecar: PathBuf,
     /// What became of it.
     pub change: SidecarChange,

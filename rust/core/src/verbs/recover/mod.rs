@@ -9,8 +9,6 @@ use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::diagnosis::Reason;
 use super::paths::{refuse_same, suffixed};
 use super::stages::Stages;
@@ -21,7 +19,6 @@ use crate::engine::{Carried, Format, IfExists, Runs, Salvage};
 use crate::error::{Error, Result, name};
 use crate::format::resolve;
 use crate::ledger::Kind;
-use crate::os_paths as paths;
 use crate::output::{NewFile, commit_together};
 use crate::setters::setters;
 use crate::source::{FileSource, Source};
@@ -77,7 +74,7 @@ setters!(RecoverOptions {
 });
 
 /// The result of a recovery.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Recovered {
     /// The report on the damaged file.
@@ -89,13 +86,10 @@ pub struct Recovered {
     /// How many bytes are in the quarantine.
     pub quarantined: u64,
     /// The quarantine, if there is one.
-    #[serde(with = "paths::optional")]
     pub quarantine: Option<PathBuf>,
     /// The manifest with the place of each byte, if there is a quarantine.
-    #[serde(with = "paths::optional")]
     pub manifest: Option<PathBuf>,
     /// The index of the new file, if it has one.
-    #[serde(with = "paths::optional")]
     pub index: Option<PathBuf>,
 }
 

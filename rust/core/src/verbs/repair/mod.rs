@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pair::{New, Old, Pair};
-use serde::{Deserialize, Serialize};
 
 use super::paths::{refuse_same, suffixed};
 use super::proof::Proofs;
@@ -17,7 +16,6 @@ use super::verify;
 use crate::disk::DiskRef;
 use crate::error::{Error, Result, name};
 use crate::format::{is_sidecar, of_sidecar, resolve};
-use crate::os_paths as paths;
 use crate::output::{NewFile, commit_together};
 use crate::parity::{
     self, Coverage, FileKind, Files, NAME_ANOTHER, Outcome, Refused, Report, SidecarKind,
@@ -73,14 +71,12 @@ setters!(RepairOptions {
 });
 
 /// The result of a repair.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Repaired {
     /// The repaired file.
-    #[serde(with = "paths")]
     pub path: PathBuf,
     /// Its sidecar.
-    #[serde(with = "paths")]
     pub sidecar: PathBuf,
     /// What was found before. Ranges that are `repaired` in it are as they were protected now; `lost` and `unverified`
     /// ones are as they were found.
@@ -90,10 +86,8 @@ pub struct Repaired {
     /// How many bytes of the file changed or were added.
     pub changed: u64,
     /// Where the damaged file is now. `None` if it was not replaced.
-    #[serde(with = "paths::optional")]
     pub damaged: Option<PathBuf>,
     /// Where the damaged sidecar is now. `None` if it was not replaced.
-    #[serde(with = "paths::optional")]
     pub damaged_sidecar: Option<PathBuf>,
 }
 

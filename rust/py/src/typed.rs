@@ -1,0 +1,37 @@
+//! The plain types of `seglake._types`.
+
+use pyo3::call::PyCallArgs;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyDict;
+
+fn types(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+    static TYPES: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let types = TYPES.get_or_try_init(py, || py.import("seglake._types").map(Bound::unbind))?;
+    Ok(types.bind(py))
+}
+
+/// An object of such a class, of its fields in their order.
+pub(crate) fn typed<'py>(
+    py: Python<'py>,
+    class: &str,
+    fields: impl PyCallArgs<'py>,
+) -> PyResult<Bound<'py, PyAny>> {
+    types(py)?.call_method1(class, fields)
+}
+
+/// The same of its fields by their names.
+pub(crate) fn typed_by_name<'py>(
+    class: &str,
+    fields: &Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyAny>> {
+    types(fields.py())?.call_method(class, (), Some(fields))
+}
+
+/// The attributes of these names as a dict, fit for JSON.
+pub(crate) fn as_plain<'py>(
+    object: &Bound<'py, PyAny>,
+    names: &[&str],
+) -> PyResult<Bound<'py, PyAny>> {
+    typed(object.py(), "as_plain", (object, names))
+}
