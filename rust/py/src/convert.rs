@@ -17,7 +17,7 @@ use crate::read_options::ReadArguments;
 use crate::reader::Reader;
 use crate::remote::within;
 use crate::report::Report;
-use crate::verify::teller;
+use crate::verify::{Progress, teller};
 use crate::write_options::WriteArguments;
 
 /// What may be lost unless columns are named.
@@ -46,7 +46,6 @@ with_keywords! {
 /// >>> paid = seglake.open("orders.active", filters="type = 'order.paid'")
 /// >>> seglake.convert(paid, "paid.active").records
 /// 1
-#[pyo3(text_signature = "(source, destination, *, to=None, drop=(), set=None, options=None, if_exists=\"error\", progress=None)")]
 fn convert(source: &Bound<'_, PyAny>, destination: Destination; ConvertArguments<'a> {
     to: Option<&'a str> = None,
     #[pyo3(from_py_with = names::drop)]
@@ -54,7 +53,7 @@ fn convert(source: &Bound<'_, PyAny>, destination: Destination; ConvertArguments
     set: Option<Py<PyDict>> = None,
     options: Option<Named> = None,
     if_exists: Existing = ERROR,
-    progress: Option<Py<PyAny>> = None,
+    progress: Option<Progress> = None,
 }) -> Report;
 }
 

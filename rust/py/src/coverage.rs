@@ -11,12 +11,20 @@ use seglake::verbs;
 
 use crate::error::raise;
 use crate::interrupt::signals;
+use crate::keywords::with_keywords;
 use crate::parity::{AUTO, SidecarArgument};
-use crate::remote::within;
+use crate::remote::{Filesystem, StorageOptions, within};
 use crate::source::given_in;
 use crate::typed::typed;
-use crate::verify::teller;
+use crate::verify::{Progress, teller};
 
+/// A `seglake.parity.Coverage`.
+type FileCoverage = Py<PyAny>;
+
+/// A `seglake.parity.ParityReport`.
+type ParityReport = Py<PyAny>;
+
+with_keywords! {
 /// What the parity sidecar of a file covers, by the sidecar's heads alone: neither is verified, which `verify` does. None where
 /// there is no sidecar. `source` and `sidecar` are as there.
 ///
@@ -27,30 +35,32 @@ use crate::verify::teller;
 /// >>> coverage = seglake.parity.coverage("orders.active")
 /// >>> coverage.profile, coverage.state, coverage.covered_bytes == coverage.nbytes
 /// ('128+8', 'covered', True)
-#[pyfunction]
-#[pyo3(signature = (source, *, sidecar=AUTO, filesystem=None, storage_options=None))]
-#[pyo3(text_signature = "(source, *, sidecar=\"auto\", filesystem=None, storage_options=None)")]
-pub(crate) fn coverage<'py>(
-    source: &Bound<'py, PyAny>,
-    sidecar: Option<SidecarArgument>,
-    filesystem: Option<Py<PyAny>>,
-    storage_options: Option<Py<PyAny>>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let py = source.py();
-    let within = within(source, &filesystem, &storage_options)?;
-    let Some((file, sidecar)) = opened(source, sidecar, within.as_ref())? else {
-        return Ok(None);
-    };
-    let found = py
-        .detach(|| Coverage::read(Files::new(&*file, &*sidecar)))
-        .map_err(|error| raise(py, error))?;
-    let path = sidecar.path().map(Path::as_os_str);
-    let profile = found.map(|found| found.set.parameters.to_string());
-    let covered = found.map(|found| found.covered);
-    let fields = (path, sidecar.len(), profile, covered, file.len());
-    typed(py, "Coverage", fields).map(Some)
+fn coverage(source: &Bound<'_, PyAny>; CoverageArguments {
+    sidecar: Option<SidecarArgument> = AUTO,
+    filesystem: Option<Filesystem> = None,
+    storage_options: Option<StorageOptions> = None,
+}) -> Option<FileCoverage>;
 }
 
+impl CoverageArguments {
+    fn coverage(self, source: &Bound<'_, PyAny>) -> PyResult<Option<FileCoverage>> {
+        let py = source.py();
+        let within = within(source, &self.filesystem, &self.storage_options)?;
+        let Some((file, sidecar)) = opened(source, self.sidecar, within.as_ref())? else {
+            return Ok(None);
+        };
+        let found = py
+            .detach(|| Coverage::read(Files::new(&*file, &*sidecar)))
+            .map_err(|error| raise(py, error))?;
+        let path = sidecar.path().map(Path::as_os_str);
+        let profile = found.map(|found| found.set.parameters.to_string());
+        let covered = found.map(|found| found.covered);
+        let fields = (path, sidecar.len(), profile, covered, file.len());
+        Ok(Some(typed(py, "Coverage", fields)?.unbind()))
+    }
+}
+
+with_keywords! {
 /// Verifies a file of any kind by its parity sidecar, and the sidecar by the file. Unlike `verify` it does not look at the format
 /// of the file, so it is for what was protected as "raw". None where there is no sidecar. The arguments are as there.
 ///
@@ -60,29 +70,28 @@ pub(crate) fn coverage<'py>(
 /// 'created'
 /// >>> seglake.parity.verify("orders.active").outcome
 /// 'sound'
-#[pyfunction]
-#[pyo3(signature = (source, *, sidecar=AUTO, progress=None, filesystem=None, storage_options=None))]
-#[pyo3(
-    text_signature = "(source, *, sidecar=\"auto\", progress=None, filesystem=None, storage_options=None)"
-)]
-pub(crate) fn verify_parity<'py>(
-    source: &Bound<'py, PyAny>,
-    sidecar: Option<SidecarArgument>,
-    progress: Option<Py<PyAny>>,
-    filesystem: Option<Py<PyAny>>,
-    storage_options: Option<Py<PyAny>>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let py = source.py();
-    let within = within(source, &filesystem, &storage_options)?;
-    let Some((file, sidecar)) = opened(source, sidecar, within.as_ref())? else {
-        return Ok(None);
-    };
-    let options = Options::default().interrupt(signals());
-    let tell = teller(progress, file.len());
-    let report = py
-        .detach(|| verbs::verify_parity(file, sidecar, &options, tell))
-        .map_err(|error| raise(py, error))?;
-    crate::parity::report(py, &report).map(Some)
+fn verify_parity(source: &Bound<'_, PyAny>; VerifyParityArguments {
+    sidecar: Option<SidecarArgument> = AUTO,
+    progress: Option<Progress> = None,
+    filesystem: Option<Filesystem> = None,
+    storage_options: Option<StorageOptions> = None,
+}) -> Option<ParityReport>;
+}
+
+impl VerifyParityArguments {
+    fn verify_parity(self, source: &Bound<'_, PyAny>) -> PyResult<Option<ParityReport>> {
+        let py = source.py();
+        let within = within(source, &self.filesystem, &self.storage_options)?;
+        let Some((file, sidecar)) = opened(source, self.sidecar, within.as_ref())? else {
+            return Ok(None);
+        };
+        let options = Options::default().interrupt(signals());
+        let tell = teller(self.progress, file.len());
+        let report = py
+            .detach(|| verbs::verify_parity(file, sidecar, &options, tell))
+            .map_err(|error| raise(py, error))?;
+        Ok(Some(crate::parity::report(py, &report)?.unbind()))
+    }
 }
 
 type Pair = (Arc<dyn Source>, Arc<dyn Source>);

@@ -5,11 +5,16 @@ use seglake::format;
 
 use crate::error::raise;
 use crate::key::KeyArgument;
+use crate::keywords::with_keywords;
 use crate::options::Named;
 use crate::read_options::ReadArguments;
-use crate::remote::within;
+use crate::remote::{Filesystem, StorageOptions, within};
 use crate::source::given_in;
 
+/// A `seglake.types.Detection`.
+type Detection = Py<PyAny>;
+
+with_keywords! {
 /// Tells a file's format by its content, and by its extension where the content does not tell. Formats without a magic number
 /// (active, oplog, tfrecord) are told by their first records; an oplog's are decoded as `dialect` among the `options` says, which are as in `open`.
 ///
@@ -17,35 +22,37 @@ use crate::source::given_in;
 ///
 /// >>> seglake.detect("orders.sealed").format
 /// 'sealed'
-#[pyfunction]
-#[pyo3(signature = (source, *, key=None, options=None, filesystem=None, storage_options=None))]
-pub(crate) fn detect(
-    source: &Bound<'_, PyAny>,
-    key: Option<KeyArgument>,
-    options: Option<Named>,
-    filesystem: Option<Py<PyAny>>,
-    storage_options: Option<Py<PyAny>>,
-) -> PyResult<Py<PyAny>> {
-    let py = source.py();
-    let within = within(source, &filesystem, &storage_options)?;
-    let arguments = ReadArguments {
-        key,
-        options: options.as_ref(),
-        general: true,
-        ..ReadArguments::default()
-    };
-    let (options, ..) = arguments.options(py)?;
-    let source = given_in(source, within.as_ref())?.open(py, false)?;
-    let found = py
-        .detach(|| format::detect(&*source, &options))
-        .map_err(|error| raise(py, error))?;
-    let confidence = match found.format {
-        Some(_) if found.certain => "certain",
-        Some(_) => "likely",
-        None => "unknown",
-    };
-    let name = found.format.map(|format| format.name);
-    let results = py.import("seglake._results")?;
-    let detection = results.call_method1("Detection", (name, confidence, found.reason));
-    detection.map(Bound::unbind)
+fn detect(source: &Bound<'_, PyAny>; DetectArguments {
+    key: Option<KeyArgument> = None,
+    options: Option<Named> = None,
+    filesystem: Option<Filesystem> = None,
+    storage_options: Option<StorageOptions> = None,
+}) -> Detection;
+}
+
+impl DetectArguments {
+    fn detect(self, source: &Bound<'_, PyAny>) -> PyResult<Detection> {
+        let py = source.py();
+        let within = within(source, &self.filesystem, &self.storage_options)?;
+        let arguments = ReadArguments {
+            key: self.key,
+            options: self.options.as_ref(),
+            general: true,
+            ..ReadArguments::default()
+        };
+        let (options, ..) = arguments.options(py)?;
+        let source = given_in(source, within.as_ref())?.open(py, false)?;
+        let found = py
+            .detach(|| format::detect(&*source, &options))
+            .map_err(|error| raise(py, error))?;
+        let confidence = match found.format {
+            Some(_) if found.certain => "certain",
+            Some(_) => "likely",
+            None => "unknown",
+        };
+        let name = found.format.map(|format| format.name);
+        let results = py.import("seglake._results")?;
+        let detection = results.call_method1("Detection", (name, confidence, found.reason));
+        detection.map(Bound::unbind)
+    }
 }

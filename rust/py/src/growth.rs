@@ -21,7 +21,7 @@ use crate::passes::Passes;
 use crate::position::Position;
 use crate::read_options::{OpenSource, ReadArguments};
 use crate::reader::Reader;
-use crate::remote::within;
+use crate::remote::{StorageOptions, within};
 use crate::reopening::Reopening;
 
 with_keywords! {
@@ -55,7 +55,6 @@ with_keywords! {
 /// (['order.created', 'order.paid'], 45)
 /// >>> [record.type for record in seglake.incremental.resume("orders.active", orders.position)]
 /// ['order.shipped']
-#[pyo3(text_signature = "(source, position, *, size=None, final=False, only_end=False, format=None, columns=None, filters=None, on_damage=\"raise\", key=None, sidecar=\"auto\", uuid_type=\"uuid\", options=None, storage_options=None)")]
 fn resume(source: &Bound<'_, PyAny>, position: Option<Bound<'_, Position>>; ResumeArguments<'a> [keywords] {
     #[pyo3(from_py_with = numbers::size)]
     size: Option<u64> = None,
@@ -70,7 +69,7 @@ fn resume(source: &Bound<'_, PyAny>, position: Option<Bound<'_, Position>>; Resu
     sidecar: Option<SidecarArgument> = AUTO,
     uuid_type: &'a str = "uuid",
     options: Option<Named> = None,
-    storage_options: Option<Py<PyAny>> = None,
+    storage_options: Option<StorageOptions> = None,
 }) -> Reader;
 }
 
@@ -158,7 +157,6 @@ with_keywords! {
 /// >>> identity = seglake.incremental.identity
 /// >>> identity("orders.active").split(":")[0], identity("orders.active", size=10)
 /// ('segment', None)
-#[pyo3(text_signature = "(source, *, size=None, format=None, key=None, sidecar=\"auto\", options=None, storage_options=None)")]
 fn identity(source: &Bound<'_, PyAny>; IdentityArguments<'a> {
     #[pyo3(from_py_with = numbers::size)]
     size: Option<u64> = None,
@@ -166,7 +164,7 @@ fn identity(source: &Bound<'_, PyAny>; IdentityArguments<'a> {
     key: Option<KeyArgument> = None,
     sidecar: Option<SidecarArgument> = AUTO,
     options: Option<Named> = None,
-    storage_options: Option<Py<PyAny>> = None,
+    storage_options: Option<StorageOptions> = None,
 }) -> Option<String>;
 }
 

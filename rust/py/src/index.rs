@@ -14,13 +14,14 @@ use seglake::verbs;
 
 use crate::destination::{Destination, ERROR, Existing};
 use crate::error::{OVERWRITE, raise, raise_new};
+use crate::keywords::with_keywords;
 use crate::ledger::Ledger;
 use crate::options::Named;
 use crate::passes::about;
 use crate::read_options::ReadArguments;
-use crate::remote::within;
+use crate::remote::{Filesystem, StorageOptions, within};
 use crate::typed::typed;
-use crate::verify::teller;
+use crate::verify::{Progress, teller};
 
 /// The index of a chunked file, as it is on disk and as far as it agrees with the file.
 ///
@@ -152,6 +153,7 @@ fn index_item<'py>(py: Python<'py>, item: &chunked::Item) -> PyResult<Bound<'py,
     typed(py, "IndexItem", (item.offset, item.file_offset))
 }
 
+with_keywords! {
 /// Builds the index of a chunked file anew, from its sound chunks, and returns it. It appears when it is complete: at `destination`,
 /// or beside the file with the extension `index`.
 ///
@@ -166,68 +168,66 @@ fn index_item<'py>(py: Python<'py>, item: &chunked::Item) -> PyResult<Bound<'py,
 ///
 /// >>> seglake.index("orders.chunks", "new.index").items
 /// [IndexItem(offset=0, position=0), IndexItem(offset=2, position=128)]
-#[pyfunction]
-#[pyo3(signature = (source, destination=None, *, if_exists=ERROR, format=None, options=None, progress=None, filesystem=None, storage_options=None))]
-#[pyo3(
-    text_signature = "(source, destination=None, *, if_exists=\"error\", format=None, options=None, progress=None, filesystem=None, storage_options=None)"
-)]
-#[allow(clippy::too_many_arguments, reason = "keyword arguments")]
-pub(crate) fn index(
-    source: &Bound<'_, PyAny>,
-    destination: Option<Destination>,
-    if_exists: Existing,
-    format: Option<&str>,
-    options: Option<Named>,
-    progress: Option<Py<PyAny>>,
-    filesystem: Option<Py<PyAny>>,
-    storage_options: Option<Py<PyAny>>,
-) -> PyResult<Index> {
-    let py = source.py();
-    let within = within(source, &filesystem, &storage_options)?;
-    let arguments = ReadArguments {
-        format: format.or(Some(chunked::FORMAT.name)),
-        options: options.as_ref(),
-        filesystem: within.as_ref(),
-        ..ReadArguments::default()
-    };
-    let is_named = format.is_some();
-    let (given, format) = arguments.open(source)?;
-    let (source, options) = (given.source, given.options);
-    // One that cannot be told may be chunked: it is damaged at its beginning, or empty.
-    let found = match is_named {
-        true => Some(format),
-        false => {
-            py.detach(|| detect(&*source, &options))
-                .map_err(|error| raise(py, error))?
-                .format
+fn index(source: &Bound<'_, PyAny>, destination: Option<Destination> = None; IndexArguments<'a> {
+    if_exists: Existing = ERROR,
+    format: Option<&'a str> = None,
+    options: Option<Named> = None,
+    progress: Option<Progress> = None,
+    filesystem: Option<Filesystem> = None,
+    storage_options: Option<StorageOptions> = None,
+}) -> Index;
+}
+
+impl IndexArguments<'_> {
+    fn index(self, source: &Bound<'_, PyAny>, destination: Option<Destination>) -> PyResult<Index> {
+        let py = source.py();
+        let within = within(source, &self.filesystem, &self.storage_options)?;
+        let arguments = ReadArguments {
+            format: self.format.or(Some(chunked::FORMAT.name)),
+            options: self.options.as_ref(),
+            filesystem: within.as_ref(),
+            ..ReadArguments::default()
+        };
+        let is_named = self.format.is_some();
+        let (given, format) = arguments.open(source)?;
+        let (source, options) = (given.source, given.options);
+        // One that cannot be told may be chunked: it is damaged at its beginning, or empty.
+        let found = match is_named {
+            true => Some(format),
+            false => {
+                py.detach(|| detect(&*source, &options))
+                    .map_err(|error| raise(py, error))?
+                    .format
+            }
+        };
+        // No chunk would be found in another one, so an index of nothing would be written.
+        if let Some(found) = found.filter(|found| **found != chunked::FORMAT) {
+            return Err(PyValueError::new_err(format!(
+                "expected a chunked file, found {}: only chunked files have an index beside them",
+                found.name
+            )));
         }
-    };
-    // No chunk would be found in another one, so an index of nothing would be written.
-    if let Some(found) = found.filter(|found| **found != chunked::FORMAT) {
-        return Err(PyValueError::new_err(format!(
-            "expected a chunked file, found {}: only chunked files have an index beside them",
-            found.name
-        )));
+        let destination = destination.map(|path| path.0);
+        if given.is_elsewhere && destination.is_none() {
+            return Err(PyValueError::new_err(
+                "the file is not on this machine, so its index cannot be written beside it: name a destination for it",
+            ));
+        }
+        let tell = teller(self.progress, source.len());
+        let built = py.detach(|| {
+            let destination = destination.or_else(|| source.path().and_then(chunked::beside));
+            verbs::index(
+                source.clone(),
+                &options,
+                destination.as_deref(),
+                self.if_exists.0,
+                tell,
+            )?;
+            let destination =
+                destination.or_bug("a path, without which building an index fails")?;
+            let file = FileSource::new(open_regular(&destination)?, &destination)?;
+            Index::read(&*source, &file, &options)
+        });
+        built.map_err(|error| raise_new(py, error, OVERWRITE))
     }
-    let destination = destination.map(|path| path.0);
-    if given.is_elsewhere && destination.is_none() {
-        return Err(PyValueError::new_err(
-            "the file is not on this machine, so its index cannot be written beside it: name a destination for it",
-        ));
-    }
-    let tell = teller(progress, source.len());
-    let built = py.detach(|| {
-        let destination = destination.or_else(|| source.path().and_then(chunked::beside));
-        verbs::index(
-            source.clone(),
-            &options,
-            destination.as_deref(),
-            if_exists.0,
-            tell,
-        )?;
-        let destination = destination.or_bug("a path, without which building an index fails")?;
-        let file = FileSource::new(open_regular(&destination)?, &destination)?;
-        Index::read(&*source, &file, &options)
-    });
-    built.map_err(|error| raise_new(py, error, OVERWRITE))
 }

@@ -98,11 +98,17 @@ pub(crate) fn seq(value: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
     unless_none(value, |value| quantity("seq", 0, value))
 }
 
-/// The default of `explain`.
-pub(crate) const EXPLAINED: Option<usize> = Some(DiagnoseOptions::RANGES);
+/// How many damaged ranges are explained; True is as many as by default.
+pub(crate) type Explained = usize;
 
-/// `explain=`: how many damaged ranges are explained; True is as many as by default.
-pub(crate) fn explain(value: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
+pub(crate) const EXPLAINED: Option<Explained> = Some(DiagnoseOptions::RANGES);
+const _: () = assert!(
+    DiagnoseOptions::RANGES == 100,
+    "the default that Python shows"
+);
+
+/// `explain=`.
+pub(crate) fn explain(value: &Bound<'_, PyAny>) -> PyResult<Option<Explained>> {
     match value.cast::<PyBool>() {
         Ok(whether) if whether.is_true() => Ok(EXPLAINED),
         Ok(_) => Ok(None),

@@ -17,7 +17,7 @@ use crate::parity::{AUTO, SidecarArgument};
 use crate::passes::Passes;
 use crate::read_options::{ReadArguments, thread_count};
 use crate::reader::Reader;
-use crate::remote::within;
+use crate::remote::{Filesystem, StorageOptions, within};
 use crate::reopening::Reopening;
 
 with_keywords! {
@@ -73,7 +73,6 @@ with_keywords! {
 /// >>> with seglake.open("orders.active", filters=filters) as orders:
 /// ...     [record.type for record in orders]
 /// ['order.paid', 'order.shipped']
-#[pyo3(text_signature = "(source, *, format=None, columns=None, filters=None, on_damage=\"raise\", key=None, sidecar=\"auto\", threads=1, prune=False, memory_map=False, uuid_type=\"uuid\", options=None, filesystem=None, storage_options=None)")]
 fn open(source: &Bound<'_, PyAny>; OpenArguments<'a> [keywords] {
     format: Option<&'a str> = None,
     #[pyo3(from_py_with = names::columns)]
@@ -88,8 +87,8 @@ fn open(source: &Bound<'_, PyAny>; OpenArguments<'a> [keywords] {
     memory_map: bool = false,
     uuid_type: &'a str = "uuid",
     options: Option<Named> = None,
-    filesystem: Option<Py<PyAny>> = None,
-    storage_options: Option<Py<PyAny>> = None,
+    filesystem: Option<Filesystem> = None,
+    storage_options: Option<StorageOptions> = None,
 }) -> Reader;
 }
 

@@ -14,7 +14,7 @@ use crate::keywords::with_keywords;
 use crate::options::Named;
 use crate::read_options::ReadArguments;
 use crate::report::Report;
-use crate::verify::teller;
+use crate::verify::{Progress, teller};
 
 /// The name of a format for files that have none of the others.
 const RAW: &str = "raw";
@@ -42,6 +42,9 @@ pub(crate) fn nbytes(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
 
+/// A `seglake.parity.Protected`.
+type Protected = Py<PyAny>;
+
 with_keywords! {
 /// Makes the parity sidecar of a file, from which `repair` restores damaged bytes, or extends it if the file has grown. The file
 /// itself is never written to.
@@ -66,7 +69,6 @@ with_keywords! {
 /// 'created'
 /// >>> seglake.protect("orders.active").change
 /// 'unchanged'
-#[pyo3(text_signature = "(path, *, profile=None, as_it_is=False, lazy=False, sidecar=\"auto\", format=None, key=None, options=None, progress=None)")]
 fn protect(path: &Bound<'_, PyAny>; ProtectArguments<'a> {
     profile: Option<&'a str> = None,
     as_it_is: bool = false,
@@ -75,12 +77,12 @@ fn protect(path: &Bound<'_, PyAny>; ProtectArguments<'a> {
     format: Option<&'a str> = None,
     key: Option<KeyArgument> = None,
     options: Option<Named> = None,
-    progress: Option<Py<PyAny>> = None,
-}) -> Py<PyAny>;
+    progress: Option<Progress> = None,
+}) -> Protected;
 }
 
 impl ProtectArguments<'_> {
-    fn protect(self, path: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    fn protect(self, path: &Bound<'_, PyAny>) -> PyResult<Protected> {
         let py = path.py();
         let path: Destination = path.extract()?;
         let (options, is_raw) = options_for(py, self.format, self.key, self.options.as_ref())?;

@@ -14,10 +14,13 @@ use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
 use crate::options::Named;
 use crate::read_options::ReadArguments;
-use crate::remote::within;
+use crate::remote::{Filesystem, StorageOptions, within};
 use crate::report::Report;
 use crate::source::given_in;
-use crate::verify::{teller, telling};
+use crate::verify::{Progress, teller, telling};
+
+/// A `seglake.types.Recovered`.
+type Recovered = Py<PyAny>;
 
 with_keywords! {
 /// Writes the sound records of a damaged file to a new one of the same format, with the checksums that they had, and every other
@@ -41,7 +44,6 @@ with_keywords! {
 /// (2, 51)
 /// >>> seglake.verify("sound.active").ok
 /// True
-#[pyo3(text_signature = "(source, destination, *, quarantine=None, renumber=False, force=False, format=None, key=None, if_exists=\"error\", options=None, progress=None, filesystem=None, storage_options=None)")]
 fn recover(source: &Bound<'_, PyAny>, destination: Destination; RecoverArguments<'a> {
     quarantine: Option<Destination> = None,
     renumber: bool = false,
@@ -50,14 +52,14 @@ fn recover(source: &Bound<'_, PyAny>, destination: Destination; RecoverArguments
     key: Option<KeyArgument> = None,
     if_exists: Existing = ERROR,
     options: Option<Named> = None,
-    progress: Option<Py<PyAny>> = None,
-    filesystem: Option<Py<PyAny>> = None,
-    storage_options: Option<Py<PyAny>> = None,
-}) -> Py<PyAny>;
+    progress: Option<Progress> = None,
+    filesystem: Option<Filesystem> = None,
+    storage_options: Option<StorageOptions> = None,
+}) -> Recovered;
 }
 
 impl RecoverArguments<'_> {
-    fn recover(self, source: &Bound<'_, PyAny>, destination: Destination) -> PyResult<Py<PyAny>> {
+    fn recover(self, source: &Bound<'_, PyAny>, destination: Destination) -> PyResult<Recovered> {
         let py = source.py();
         let within = within(source, &self.filesystem, &self.storage_options)?;
         let arguments = ReadArguments {
@@ -98,6 +100,7 @@ impl RecoverArguments<'_> {
     }
 }
 
+with_keywords! {
 /// Writes the file again that `recover` made `recovered` of, bit for bit, and returns its length in bytes.
 ///
 /// Both files are held against the manifest before anything is written, and the result before it gets its name.
@@ -113,41 +116,39 @@ impl RecoverArguments<'_> {
 /// >>> recovered = seglake.recover("damaged.active", "sound.active")
 /// >>> seglake.undo_recover("sound.active", "as-it-was.active") == seglake.verify("damaged.active").nbytes
 /// True
-#[pyfunction]
-#[pyo3(signature = (recovered, destination, *, quarantine=None, if_exists=ERROR, progress=None, filesystem=None, storage_options=None))]
-#[pyo3(
-    text_signature = "(recovered, destination, *, quarantine=None, if_exists=\"error\", progress=None, filesystem=None, storage_options=None)"
-)]
-pub(crate) fn undo_recover(
-    recovered: &Bound<'_, PyAny>,
-    destination: Destination,
-    quarantine: Option<PathBuf>,
-    if_exists: Existing,
-    progress: Option<Py<PyAny>>,
-    filesystem: Option<Py<PyAny>>,
-    storage_options: Option<Py<PyAny>>,
-) -> PyResult<u64> {
-    let py = recovered.py();
-    let within = within(recovered, &filesystem, &storage_options)?;
-    let given = given_in(recovered, within.as_ref())?;
-    if given.is_elsewhere() && quarantine.is_none() {
-        return Err(PyValueError::new_err(
-            "the recovered file is not on this machine: name its quarantine, which is",
-        ));
+fn undo_recover(recovered: &Bound<'_, PyAny>, destination: Destination; UndoArguments {
+    quarantine: Option<PathBuf> = None,
+    if_exists: Existing = ERROR,
+    progress: Option<Progress> = None,
+    filesystem: Option<Filesystem> = None,
+    storage_options: Option<StorageOptions> = None,
+}) -> u64;
+}
+
+impl UndoArguments {
+    fn undo_recover(self, recovered: &Bound<'_, PyAny>, destination: Destination) -> PyResult<u64> {
+        let py = recovered.py();
+        let within = within(recovered, &self.filesystem, &self.storage_options)?;
+        let given = given_in(recovered, within.as_ref())?;
+        if given.is_elsewhere() && self.quarantine.is_none() {
+            return Err(PyValueError::new_err(
+                "the recovered file is not on this machine: name its quarantine, which is",
+            ));
+        }
+        let source = given.open(py, false)?;
+        let options = Options::default().interrupt(signals());
+        let tell = telling(self.progress);
+        py.detach(|| {
+            let quarantine = self.quarantine.as_deref();
+            verbs::undo_recover(
+                &source,
+                quarantine,
+                destination.as_ref(),
+                self.if_exists.0,
+                &options,
+                tell,
+            )
+        })
+        .map_err(|error| raise(py, error))
     }
-    let source = given.open(py, false)?;
-    let options = Options::default().interrupt(signals());
-    let tell = telling(progress);
-    py.detach(|| {
-        let quarantine = quarantine.as_deref();
-        verbs::undo_recover(
-            &source,
-            quarantine,
-            destination.as_ref(),
-            if_exists.0,
-            &options,
-            tell,
-        )
-    })
-    .map_err(|error| raise(py, error))
 }

@@ -15,6 +15,12 @@ use seglake::{Error, Result};
 use crate::exclusive::forks;
 use crate::reading::{attached, copy, failed};
 
+/// A file system of `pyarrow.fs` or `fsspec`.
+pub(crate) type Filesystem = Py<PyAny>;
+
+/// Settings of the store of a URI.
+pub(crate) type StorageOptions = Py<PyAny>;
+
 /// The module that opens them. It imports nothing that is large.
 const REMOTE: &str = "seglake.stores";
 
@@ -73,8 +79,8 @@ pub(crate) fn is_uri(text: &str) -> bool {
 /// What the file is within: the file system that is given, or the store of its URI with the settings that are given.
 pub(crate) fn within<'py>(
     source: &Bound<'py, PyAny>,
-    filesystem: &Option<Py<PyAny>>,
-    storage_options: &Option<Py<PyAny>>,
+    filesystem: &Option<Filesystem>,
+    storage_options: &Option<StorageOptions>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = source.py();
     let Some(options) = storage_options else {

@@ -13,7 +13,10 @@ use crate::options::Named;
 use crate::parity;
 use crate::protect::{nbytes, options_for};
 use crate::report::Report;
-use crate::verify::teller;
+use crate::verify::{Progress, teller};
+
+/// A `seglake.parity.Repaired`.
+type Repaired = Py<PyAny>;
 
 with_keywords! {
 /// Repairs a file and its parity sidecar, each from the other. New files take their places, or go to another path.
@@ -43,7 +46,6 @@ with_keywords! {
 /// (60, 1)
 /// >>> seglake.repair("new.active").damaged, seglake.verify("new.active").ok
 /// ('new.active.damaged', True)
-#[pyo3(text_signature = "(path, *, destination=None, force=False, sidecar=\"auto\", format=None, key=None, options=None, progress=None)")]
 fn repair(path: &Bound<'_, PyAny>; RepairArguments<'a> {
     destination: Option<Destination> = None,
     force: bool = false,
@@ -51,12 +53,12 @@ fn repair(path: &Bound<'_, PyAny>; RepairArguments<'a> {
     format: Option<&'a str> = None,
     key: Option<KeyArgument> = None,
     options: Option<Named> = None,
-    progress: Option<Py<PyAny>> = None,
-}) -> Py<PyAny>;
+    progress: Option<Progress> = None,
+}) -> Repaired;
 }
 
 impl RepairArguments<'_> {
-    fn repair(self, path: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    fn repair(self, path: &Bound<'_, PyAny>) -> PyResult<Repaired> {
         let py = path.py();
         let path: Destination = path.extract()?;
         let (options, is_raw) = options_for(py, self.format, self.key, self.options.as_ref())?;

@@ -10,9 +10,9 @@ use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
 use crate::open::on_damage;
 use crate::read_options::{OpenSource, ReadArguments};
-use crate::remote::within;
+use crate::remote::{Filesystem, StorageOptions, within};
 use crate::report::Report;
-use crate::verify::teller;
+use crate::verify::{Progress, teller};
 
 with_keywords! {
 /// Makes a sealed segment of an active one, and returns what was found in the source. Each record keeps the checksum that it
@@ -27,15 +27,14 @@ with_keywords! {
 ///
 /// >>> seglake.seal("orders.active", "new.sealed").records
 /// 3
-#[pyo3(text_signature = "(source, destination, *, trailer=True, on_damage=\"raise\", key=None, if_exists=\"error\", progress=None, filesystem=None, storage_options=None)")]
 fn seal(source: &Bound<'_, PyAny>, destination: Destination; SealArguments<'a> {
     trailer: bool = true,
     on_damage: &'a str = "raise",
     key: Option<KeyArgument> = None,
     if_exists: Existing = ERROR,
-    progress: Option<Py<PyAny>> = None,
-    filesystem: Option<Py<PyAny>> = None,
-    storage_options: Option<Py<PyAny>> = None,
+    progress: Option<Progress> = None,
+    filesystem: Option<Filesystem> = None,
+    storage_options: Option<StorageOptions> = None,
 }) -> Report;
 }
 

@@ -10,15 +10,18 @@ use crate::error::raise;
 use crate::interrupt::keep;
 use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
-use crate::numbers::{self, EXPLAINED};
+use crate::numbers::{self, EXPLAINED, Explained};
 use crate::options::Named;
 use crate::parity::{AUTO, SidecarArgument};
 use crate::read_options::{ReadArguments, thread_count};
-use crate::remote::within;
+use crate::remote::{Filesystem, StorageOptions, within};
 use crate::report::Report;
 
 /// How often progress is told.
 const INTERVAL: Duration = Duration::from_millis(100);
+
+/// What is called with how many bytes are done, and of how many.
+pub(crate) type Progress = Py<PyAny>;
 
 with_keywords! {
 /// Reads a file to its end and checks every record; damage is in the report, not raised.
@@ -40,20 +43,19 @@ with_keywords! {
 /// >>> report = seglake.verify("damaged.active")
 /// >>> report.ok, report.records, report.damage
 /// (False, 2, [Span(start=54, end=105, kind='corrupt', cause='checksum_mismatch')])
-#[pyo3(text_signature = "(source, *, format=None, key=None, explain=100, threads=None, sidecar=\"auto\", memory_map=False, options=None, progress=None, filesystem=None, storage_options=None)")]
 fn verify(source: &Bound<'_, PyAny>; VerifyArguments<'a> {
     format: Option<&'a str> = None,
     key: Option<KeyArgument> = None,
     #[pyo3(from_py_with = numbers::explain)]
-    explain: Option<usize> = EXPLAINED,
+    explain: Option<Explained> = EXPLAINED,
     #[pyo3(from_py_with = numbers::threads)]
     threads: Option<usize> = None,
     sidecar: Option<SidecarArgument> = AUTO,
     memory_map: bool = false,
     options: Option<Named> = None,
-    progress: Option<Py<PyAny>> = None,
-    filesystem: Option<Py<PyAny>> = None,
-    storage_options: Option<Py<PyAny>> = None,
+    progress: Option<Progress> = None,
+    filesystem: Option<Filesystem> = None,
+    storage_options: Option<StorageOptions> = None,
 }) -> Report;
 }
 
@@ -95,7 +97,7 @@ impl VerifyArguments<'_> {
 
 /// Tells Python's `progress` now and then, and at the end, how many bytes of `total` are done.
 pub(crate) fn teller(
-    progress: Option<Py<PyAny>>,
+    progress: Option<Progress>,
     total: u64,
 ) -> impl FnMut(u64) -> Result<(), Error> {
     let mut tell = telling(progress);
@@ -103,7 +105,7 @@ pub(crate) fn teller(
 }
 
 /// The same where how many there are is known later.
-pub(crate) fn telling(progress: Option<Py<PyAny>>) -> impl FnMut(u64, u64) -> Result<(), Error> {
+pub(crate) fn telling(progress: Option<Progress>) -> impl FnMut(u64, u64) -> Result<(), Error> {
     let mut told = Instant::now();
     move |done, total| {
         let due = done >= total || told.elapsed() >= INTERVAL;
