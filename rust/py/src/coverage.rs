@@ -9,7 +9,7 @@ use seglake::parity::{Coverage, Files};
 use seglake::source::Source;
 use seglake::verbs;
 
-use crate::error::raise;
+use crate::error::detached;
 use crate::interrupt::signals;
 use crate::keywords::with_keywords;
 use crate::parity::{AUTO, SidecarArgument};
@@ -49,9 +49,7 @@ impl CoverageArguments {
         let Some((file, sidecar)) = opened(source, self.sidecar, within.as_ref())? else {
             return Ok(None);
         };
-        let found = py
-            .detach(|| Coverage::read(Files::new(&*file, &*sidecar)))
-            .map_err(|error| raise(py, error))?;
+        let found = detached(py, || Coverage::read(Files::new(&*file, &*sidecar)))?;
         let path = sidecar.path().map(Path::as_os_str);
         let profile = found.map(|found| found.set.parameters.to_string());
         let covered = found.map(|found| found.covered);
@@ -87,9 +85,7 @@ impl VerifyParityArguments {
         };
         let options = Options::default().interrupt(signals());
         let tell = teller(self.progress, file.len());
-        let report = py
-            .detach(|| verbs::verify_parity(file, sidecar, &options, tell))
-            .map_err(|error| raise(py, error))?;
+        let report = detached(py, || verbs::verify_parity(file, sidecar, &options, tell))?;
         Ok(Some(crate::parity::report(py, &report)?.unbind()))
     }
 }

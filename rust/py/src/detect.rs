@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use seglake::format;
 
-use crate::error::raise;
+use crate::error::detached;
 use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
 use crate::options::Named;
@@ -42,9 +42,7 @@ impl DetectArguments {
         };
         let (options, ..) = arguments.options(py)?;
         let source = given_in(source, within.as_ref())?.open(py, false)?;
-        let found = py
-            .detach(|| format::detect(&*source, &options))
-            .map_err(|error| raise(py, error))?;
+        let found = detached(py, || format::detect(&*source, &options))?;
         let confidence = match found.format {
             Some(_) if found.certain => "certain",
             Some(_) => "likely",

@@ -24,6 +24,14 @@ pub(crate) fn raise(py: Python<'_>, error: Error) -> PyErr {
     exception(py, error).unwrap_or_else(|failure| failure)
 }
 
+/// Runs `work` without the GIL. What it returns as an error is raised.
+pub(crate) fn detached<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce() -> seglake::Result<T> + Send,
+) -> PyResult<T> {
+    py.detach(work).map_err(|error| raise(py, error))
+}
+
 fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
     let fields = PyDict::new(py);
     let class = match error {

@@ -7,7 +7,7 @@ use seglake::columns::Selection;
 use seglake::format::{self, Growth};
 use uuid::Uuid;
 
-use crate::error::raise;
+use crate::error::{detached, raise};
 use crate::filters::Filters;
 use crate::key::{KeyArgument, Origin};
 use crate::keywords::with_keywords;
@@ -184,8 +184,7 @@ impl IdentityArguments<'_> {
         let OpenSource {
             source, options, ..
         } = arguments.give_since(source, self.size)?;
-        let found = py.detach(|| format::identity(&source, &options));
-        let found = found.map_err(|error| raise(py, error))?;
+        let found = detached(py, || format::identity(&source, &options))?;
         Ok(found.map(|identity| identity.to_string()))
     }
 }

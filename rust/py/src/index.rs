@@ -13,7 +13,7 @@ use seglake::source::{FileSource, Source, open_regular};
 use seglake::verbs;
 
 use crate::destination::{Destination, ERROR, Existing};
-use crate::error::{OVERWRITE, raise, raise_new};
+use crate::error::{OVERWRITE, detached, raise_new};
 use crate::keywords::with_keywords;
 use crate::ledger::Ledger;
 use crate::options::Named;
@@ -194,11 +194,7 @@ impl IndexArguments<'_> {
         // One that cannot be told may be chunked: it is damaged at its beginning, or empty.
         let found = match is_named {
             true => Some(format),
-            false => {
-                py.detach(|| detect(&*source, &options))
-                    .map_err(|error| raise(py, error))?
-                    .format
-            }
+            false => detached(py, || detect(&*source, &options))?.format,
         };
         // No chunk would be found in another one, so an index of nothing would be written.
         if let Some(found) = found.filter(|found| **found != chunked::FORMAT) {

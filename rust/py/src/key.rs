@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList};
 use seglake::checksum::Key;
 
-use crate::error::raise;
+use crate::error::detached;
 use crate::numbers::wrong_type;
 
 /// 64 hexadecimal digits: the key where none is given.
@@ -149,5 +149,5 @@ fn read(py: Python<'_>, path: &Path) -> PyResult<Key> {
             seglake::Error::Usage(format!("key file {}: {error}", seglake::text::path(path)))
         })
     };
-    py.detach(read).map_err(|error| raise(py, error))
+    detached(py, read)
 }

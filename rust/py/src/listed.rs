@@ -14,7 +14,7 @@ use seglake::store::{
 };
 use uuid::Uuid;
 
-use crate::error::raise;
+use crate::error::{detached, raise};
 use crate::interrupt::signals;
 use crate::key::{KeyArgument, keys};
 use crate::log_facts::unread_to_python;
@@ -242,8 +242,7 @@ impl ListedSegment {
     fn check(&self, py: Python<'_>, key: Option<KeyArgument>) -> PyResult<()> {
         let (keys, _) = keys(py, key.as_ref())?;
         let options = Options::default().keys(keys);
-        let checked = py.detach(|| self.0.check(&options));
-        checked.map_err(|error| raise(py, error))
+        detached(py, || self.0.check(&options))
     }
 
     fn __repr__(&self) -> String {
@@ -254,8 +253,7 @@ impl ListedSegment {
 impl ListedSegment {
     /// Opens it. Refuses a format that it does not have.
     pub(crate) fn open(&self, py: Python<'_>, options: &Options) -> PyResult<OpenedSegment> {
-        let opened = py.detach(|| self.0.open(options));
-        let opened = opened.map_err(|error| raise(py, error))?;
+        let opened = detached(py, || self.0.open(options))?;
         match options.format {
             Some(given) if given.name != opened.format.name => {
                 let error = Error::Format {
@@ -316,8 +314,7 @@ pub(crate) fn list_log<'py>(
 ) -> PyResult<(Bound<'py, PyTuple>, Option<Bound<'py, PyAny>>)> {
     let (keys, _) = keys(py, key.as_ref())?;
     let options = Options::default().keys(keys).interrupt(signals());
-    let listed = py.detach(|| ListedLog::read(&folder, &options));
-    let listed = listed.map_err(|error| raise(py, error))?;
+    let listed = detached(py, || ListedLog::read(&folder, &options))?;
     let unread_of = |own: &Listed| listed.unread.filter(|unread| unread.id == own.id);
     let segments = listed.segments.into_iter();
     let segments = segments.map(|own| ListedSegment(own.clone(), unread_of(&own)));

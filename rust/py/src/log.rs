@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::arrow;
 use crate::batches::Batches;
 use crate::destination::Destination;
-use crate::error::raise;
+use crate::error::{detached, raise};
 use crate::exclusive::forks;
 use crate::field_in::{FieldIn, from_python, uuid_field};
 use crate::fields::Fields;
@@ -119,8 +119,8 @@ impl SegmentLog {
         if self.open.writer.is_some() {
             return Ok(());
         }
-        let unread = py.detach(|| self.reader.unread());
-        match unread.map_err(|error| raise(py, error))? {
+        let unread = detached(py, || self.reader.unread())?;
+        match unread {
             Some(unread) => warn_of_unread(py, &self.open.path, &unread),
             None => Ok(()),
         }
@@ -143,8 +143,7 @@ impl SegmentLog {
         on_damage: Option<&str>,
     ) -> PyResult<Records> {
         let reader = self.reading(py, on_damage)?;
-        let walk = py.detach(|| reader.walk(filter));
-        let walk = walk.map_err(|error| raise(py, error))?;
+        let walk = detached(py, || reader.walk(filter))?;
         let report = Report::new(&active::FORMAT, Some(&self.open.path), 0);
         let (name, columns) = (active::FORMAT.name, self.reader.columns());
         let lenient = !reader.options().strict;
@@ -155,8 +154,7 @@ impl SegmentLog {
     /// The records that were looked up.
     fn found(&self, py: Python<'_>, uuids: &[Uuid]) -> PyResult<Vec<Option<Py<Record>>>> {
         self.check_open()?;
-        let hits = py.detach(|| self.reader.hits(uuids));
-        let hits = hits.map_err(|error| raise(py, error))?;
+        let hits = detached(py, || self.reader.hits(uuids))?;
         if hits.places.contains(&None) {
             self.warn_of_unread(py)?;
         }
@@ -197,7 +195,6 @@ impl SegmentLog {
         on_damage: &str,
         readonly: bool,
     ) -> PyResult<Self> {
-        let core = |error| raise(py, error);
         let on_damage = open::on_damage(on_damage)?;
         let (found, _) = keys(py, key.as_ref())?;
         let [key] = *found else {
@@ -217,7 +214,7 @@ impl SegmentLog {
             of_writer.refuse()?;
         }
         let options = of_writer.options(py)?.key(key);
-        let opened = py.detach(|| {
+        let opened = detached(py, || {
             let writer = (!readonly).then(|| Log::open(&path, options)).transpose()?;
             // Whatever can be written is read.
             let reading = Options::default().keys(vec![key]).record_bytes(u64::MAX);
@@ -225,11 +222,11 @@ impl SegmentLog {
                 writer,
                 LogReader::open(&path, reading.on_damage(on_damage))?,
             ))
-        });
-        let (writer, reader) = opened.map_err(core)?;
+        })?;
+        let (writer, reader) = opened;
         let ahead = match &writer {
             Some(writer) => writer.clock_ahead(),
-            None => py.detach(|| reader.clock_ahead()).map_err(core)?,
+            None => detached(py, || reader.clock_ahead())?,
         };
         if let Some(ahead) = ahead {
             warn_of_clock(py, &path.0, ahead)?;
@@ -332,8 +329,10 @@ impl SegmentLog {
         let record = NewRecord::new(fields)?;
         let writer = self.writer()?;
         let record = record.parts();
-        let written = py.detach(|| writer.write_as(record.uuid, record.type_, record.value));
-        uuid_to_python(py, written.map_err(|error| raise(py, error))?.as_bytes())
+        let written = detached(py, || {
+            writer.write_as(record.uuid, record.type_, record.value)
+        })?;
+        uuid_to_python(py, written.as_bytes())
     }
 
     /// Appends many records and waits once for all of them. Returns their UUIDs, a sequence that makes each one when it is
@@ -372,8 +371,7 @@ impl SegmentLog {
     /// True
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         let writer = self.writer()?;
-        py.detach(|| writer.sync())
-            .map_err(|error| raise(py, error))
+        detached(py, || writer.sync())
     }
 
     /// Ends the active segment: the next record begins another, and the old one is sealed. Raises what `write` raises.
@@ -386,8 +384,7 @@ impl SegmentLog {
     /// 2
     fn roll(&self, py: Python<'_>) -> PyResult<()> {
         let writer = self.writer()?;
-        py.detach(|| writer.roll())
-            .map_err(|error| raise(py, error))
+        detached(py, || writer.roll())
     }
 
     /// Waits until all segments that are full are sealed, with `protect` until sealed ones have their sidecar, and those that `retention`
@@ -403,8 +400,7 @@ impl SegmentLog {
     fn wait_sealed(&self, py: Python<'_>) -> PyResult<()> {
         let writer = self.writer()?;
         let interrupt = interrupt::signals();
-        py.detach(|| writer.wait_sealed_unless(Some(&interrupt)))
-            .map_err(|error| raise(py, error))
+        detached(py, || writer.wait_sealed_unless(Some(&interrupt)))
     }
 
     /// Removes the oldest sealed and frozen segments and returns them as a list of LogSegment. The newest segment always stays.
@@ -428,8 +424,7 @@ impl SegmentLog {
         let age = age.map(|age| duration("age", &age)).transpose()?;
         let retention = Retention::default().age(age).bytes(bytes);
         let writer = self.writer()?;
-        let removed = py.detach(|| writer.retain(&retention));
-        let removed = removed.map_err(|error| raise(py, error))?;
+        let removed = detached(py, || writer.retain(&retention))?;
         removed
             .iter()
             .map(|own| segment_to_python(py, own))
@@ -451,8 +446,7 @@ impl SegmentLog {
     fn snapshot(&self, py: Python<'_>, path: Destination) -> PyResult<()> {
         self.check_open()?;
         self.warn_of_unread(py)?;
-        let made = py.detach(|| self.reader.snapshot(&path));
-        made.map_err(|error| raise(py, error))
+        detached(py, || self.reader.snapshot(&path))
     }
 
     /// Makes all records survive a loss of power and closes the log. Segments that are full are sealed before this returns. Closing twice
@@ -474,8 +468,7 @@ impl SegmentLog {
     /// [(1, 'sealed'), (2, 'active')]
     fn segments<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         self.check_open()?;
-        let segments = py.detach(|| self.reader.segments());
-        let segments = segments.map_err(|error| raise(py, error))?;
+        let segments = detached(py, || self.reader.segments())?;
         segments
             .iter()
             .map(|own| segment_to_python(py, own))
@@ -489,8 +482,7 @@ impl SegmentLog {
     /// 2
     #[getter]
     fn synced<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let synced = py.detach(|| self.reader.synced());
-        let synced = synced.map_err(|error| raise(py, error))?;
+        let synced = detached(py, || self.reader.synced())?;
         synced.map(|mark| mark_to_python(py, mark)).transpose()
     }
 
@@ -504,9 +496,7 @@ impl SegmentLog {
     fn clock_ahead(&self, py: Python<'_>) -> PyResult<Option<Duration>> {
         match &self.open.writer {
             Some(writer) => Ok(py.detach(|| writer.clock_ahead())),
-            None => py
-                .detach(|| self.reader.clock_ahead())
-                .map_err(|error| raise(py, error)),
+            None => detached(py, || self.reader.clock_ahead()),
         }
     }
 
@@ -518,8 +508,7 @@ impl SegmentLog {
     /// True
     #[getter]
     fn unread<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let unread = py.detach(|| self.reader.unread());
-        let unread = unread.map_err(|error| raise(py, error))?;
+        let unread = detached(py, || self.reader.unread())?;
         unread
             .map(|unread| unread_to_python(py, &self.open.path, &unread))
             .transpose()
@@ -628,8 +617,7 @@ impl SegmentLog {
         let filter = Filters::filter(filters.as_ref(), py, &active::FORMAT, Dialect::default())?;
         let reader = self.reading(py, on_damage)?;
         let limits = Limits::default().rows(batch_size);
-        let batches = py.detach(|| reader.batches(&filter, selection, limits));
-        let batches = batches.map_err(|error| raise(py, error))?;
+        let batches = detached(py, || reader.batches(&filter, selection, limits))?;
         let lenient = !reader.options().strict;
         Ok(Batches::new(batches, lenient, Shared::of_log(reader)))
     }
@@ -770,8 +758,7 @@ impl SegmentLog {
     ) -> PyResult<Tail> {
         let from = start.map_or(Ok(TailFrom::Now), tail_from)?;
         let reader = self.reading(py, on_damage)?;
-        let tail = py.detach(|| reader.tail(from));
-        let tail = tail.map_err(|error| raise(py, error))?;
+        let tail = detached(py, || reader.tail(from))?;
         Ok(Tail::new(tail, self.reader.columns()))
     }
 
@@ -809,8 +796,7 @@ impl Open {
             return Ok(());
         };
         let interrupt = interrupt::signals();
-        py.detach(|| writer.close_unless(Some(&interrupt)))
-            .map_err(|error| raise(py, error))
+        detached(py, || writer.close_unless(Some(&interrupt)))
     }
 }
 
@@ -823,10 +809,7 @@ impl Unclosed for Open {
     fn keep(&self, py: Python<'_>) -> Option<PyResult<()>> {
         let is_open = self.is_closed.get().is_none() && self.forks == forks();
         let writer = self.writer.as_ref().filter(|_| is_open)?;
-        Some(
-            py.detach(|| writer.sync())
-                .map_err(|error| raise(py, error)),
-        )
+        Some(detached(py, || writer.sync()))
     }
 
     fn end(&self, py: Python<'_>) -> Option<PyResult<()>> {

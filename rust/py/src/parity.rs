@@ -11,7 +11,7 @@ use seglake::parity::{self, FileKind, ProtectedSource, WorstGroup};
 use seglake::source::{FileSource, Source};
 use seglake::verbs::{ParityReport, open_sidecar};
 
-use crate::error::raise;
+use crate::error::{detached, raise};
 use crate::listed::ListedSegment;
 use crate::numbers::wrong_type;
 use crate::source::{Given, given_in, local_path};
@@ -105,8 +105,8 @@ impl SidecarArgument {
         let Some(path) = path else {
             return Ok(None);
         };
-        let opened = py.detach(|| open_sidecar(&path, &Options::default()));
-        let sidecar = opened.map_err(|error| raise(py, error))?;
+        let opened = detached(py, || open_sidecar(&path, &Options::default()))?;
+        let sidecar = opened;
         Ok(sidecar.map(|sidecar| Arc::new(sidecar) as Arc<dyn Source>))
     }
 
@@ -118,14 +118,13 @@ impl SidecarArgument {
         py: Python<'_>,
     ) -> PyResult<Arc<dyn Source>> {
         let is_named = matches!(self, Self::Named(_));
-        let opened = py.detach(|| {
+        detached(py, || {
             let protected = ProtectedSource::open(file, sidecar)?;
             if is_named {
                 protected.refuse_without_frames()?;
             }
             Ok(protected as Arc<dyn Source>)
-        });
-        opened.map_err(|error| raise(py, error))
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use seglake::parity::Parameters;
 use seglake::verbs::{self, ProtectOptions};
 
 use crate::destination::{BESIDE, Destination, SidecarPath};
-use crate::error::raise;
+use crate::error::{detached, raise};
 use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
 use crate::options::Named;
@@ -95,9 +95,9 @@ impl ProtectArguments<'_> {
             .lazy(self.lazy)
             .raw(is_raw);
         let tell = teller(self.progress, nbytes(path.as_ref()));
-        let protected = py
-            .detach(|| verbs::protect(path.as_ref(), &options, &protection, tell))
-            .map_err(|error| raise(py, error))?;
+        let protected = detached(py, || {
+            verbs::protect(path.as_ref(), &options, &protection, tell)
+        })?;
         let fields = (
             path.0.as_os_str(),
             protected.sidecar.as_os_str(),

@@ -10,7 +10,7 @@ use pyo3::types::PyBool;
 use seglake::format::{Format, IndexSource, Options, by_name, resolve};
 use seglake::source::{CappedSource, Source};
 
-use crate::error::raise;
+use crate::error::{detached, raise};
 use crate::interrupt::signals;
 use crate::key::{self, KeyArgument, Origin};
 use crate::listed::ListedSegment;
@@ -109,9 +109,7 @@ impl ReadArguments<'_, '_> {
     ) -> PyResult<(OpenSource, &'static Format)> {
         let py = object.py();
         let mut given = self.give_by_sidecar(object)?;
-        let format = py
-            .detach(|| resolve(&*given.source, &given.options))
-            .map_err(|error| raise(py, error))?;
+        let format = detached(py, || resolve(&*given.source, &given.options))?;
         given.options = given.options.format(format);
         Ok((given, format))
     }

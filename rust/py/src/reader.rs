@@ -20,7 +20,7 @@ use seglake::verbs;
 
 use crate::arrow::{self, Schema};
 use crate::batches::Batches;
-use crate::error::raise;
+use crate::error::detached;
 use crate::filters::Filters;
 use crate::ids::{id_from_arguments, id_from_python};
 use crate::index::Index;
@@ -187,7 +187,7 @@ impl Reader {
                     report.summary.checked = walk.checked();
                     Ok(report)
                 };
-                py.detach(open).map_err(|error| raise(py, error))?
+                detached(py, open)?
             }
         };
         Ok(Report(report))
@@ -228,8 +228,8 @@ impl Reader {
         let Some(growth) = &self.passes.growth else {
             return Ok(None);
         };
-        let position = py.detach(|| growth.position_after_all());
-        Ok(position.map_err(|error| raise(py, error))?.map(Position))
+        let position = detached(py, || growth.position_after_all())?;
+        Ok(position.map(Position))
     }
 
     /// Whether the reader is closed.
@@ -380,8 +380,9 @@ impl Reader {
         #[pyo3(from_py_with = numbers::max_bytes)] max_bytes: u64,
     ) -> PyResult<Vec<crate::part::Part>> {
         self.shared.check_open()?;
-        let parts = py.detach(|| format::split(self.source.clone(), &self.options, max_bytes));
-        let parts = parts.map_err(|error| raise(py, error))?;
+        let parts = detached(py, || {
+            format::split(self.source.clone(), &self.options, max_bytes)
+        })?;
         Ok(parts.into_iter().map(crate::part::Part).collect())
     }
 
@@ -501,8 +502,7 @@ impl Reader {
                 "{name} files have no index of their own"
             )));
         }
-        py.detach(|| Index::of(&*self.source, &self.options))
-            .map_err(|error| raise(py, error))
+        detached(py, || Index::of(&*self.source, &self.options))
     }
 
     /// The whole file as Spans in file order, whatever `on_damage` says. Each byte of the file is in exactly one.

@@ -8,7 +8,7 @@ use seglake::format::Options;
 use seglake::verbs::{self, RecoverOptions};
 
 use crate::destination::{Destination, ERROR, Existing};
-use crate::error::{OVERWRITE, raise, raise_new};
+use crate::error::{OVERWRITE, detached, raise_new};
 use crate::interrupt::signals;
 use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
@@ -138,7 +138,7 @@ impl UndoArguments {
         let source = given.open(py, false)?;
         let options = Options::default().interrupt(signals());
         let tell = telling(self.progress);
-        py.detach(|| {
+        detached(py, || {
             let quarantine = self.quarantine.as_deref();
             verbs::undo_recover(
                 &source,
@@ -149,6 +149,5 @@ impl UndoArguments {
                 tell,
             )
         })
-        .map_err(|error| raise(py, error))
     }
 }

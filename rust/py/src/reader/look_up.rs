@@ -6,7 +6,7 @@ use seglake::format::{Column, Hits, RecordId, Unproven};
 use super::Reader;
 use crate::arrow;
 use crate::batches::Batch;
-use crate::error::raise;
+use crate::error::{detached, raise};
 use crate::ids::{id_from_python, ids_from_arrow};
 use crate::record::{Record, RecordMaker};
 
@@ -19,8 +19,7 @@ impl Reader {
     /// Looks up records; `None` stands for what no record can be found by.
     pub(super) fn look_up(&self, py: Python<'_>, ids: Vec<Option<RecordId>>) -> PyResult<Hits> {
         self.shared.check_open()?;
-        let hits = py.detach(|| self.lookup.get(&self.source, &self.options, ids));
-        let hits = hits.map_err(|error| raise(py, error))?;
+        let hits = detached(py, || self.lookup.get(&self.source, &self.options, ids))?;
         if hits.unproven == Some(Unproven::Damage) {
             self.shared.warn_of_miss(py, self.source.path())?;
         }

@@ -7,7 +7,7 @@ use seglake::format;
 use seglake::text::escape;
 
 use super::Reader;
-use crate::error::raise;
+use crate::error::{detached, raise};
 use crate::typed::typed;
 
 impl Reader {
@@ -24,8 +24,9 @@ impl Reader {
 
     pub(super) fn contents(&self, py: Python<'_>) -> PyResult<format::tenant::Contents> {
         self.check_tenant()?;
-        py.detach(|| format::tenant::Contents::read(self.source.clone(), &self.options))
-            .map_err(|error| raise(py, error))
+        detached(py, || {
+            format::tenant::Contents::read(self.source.clone(), &self.options)
+        })
     }
 
     /// What `tenants` gives.

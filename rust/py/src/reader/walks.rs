@@ -12,7 +12,7 @@ use seglake::verbs;
 
 use super::Reader;
 use crate::batches::Batches;
-use crate::error::raise;
+use crate::error::{detached, raise};
 use crate::ledger::Ledger;
 use crate::passes::{Pass, Passes};
 use crate::records::Records;
@@ -42,7 +42,7 @@ impl Reader {
         open: impl FnOnce() -> seglake::Result<Box<dyn Walk>> + Send,
     ) -> PyResult<Records> {
         self.shared.check_open()?;
-        let walk = py.detach(open).map_err(|error| raise(py, error))?;
+        let walk = detached(py, open)?;
         let records = Records::new(
             walk,
             self.format.name,
@@ -110,7 +110,7 @@ impl Reader {
         open: impl FnOnce() -> seglake::Result<columns::Batches> + Send,
     ) -> PyResult<Batches> {
         self.shared.check_open()?;
-        let batches = py.detach(open).map_err(|error| raise(py, error))?;
+        let batches = detached(py, open)?;
         let batches = Batches::new(batches, !self.options.strict, self.shared.clone());
         self.begin(batches.pass());
         Ok(batches)
@@ -149,8 +149,7 @@ impl Reader {
             ))
         })?;
         let mut bytes = vec![0; len];
-        py.detach(|| source.read_exact_at(start_there, &mut bytes))
-            .map_err(|error| raise(py, error))?;
+        detached(py, || source.read_exact_at(start_there, &mut bytes))?;
         Ok(PyBytes::new(py, &bytes))
     }
 }
