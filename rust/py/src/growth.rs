@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::error::{detached, raise};
 use crate::filters::Filters;
-use crate::key::{KeyArgument, Origin};
+use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
 use crate::listed::ListedSegment;
 use crate::names;
@@ -84,6 +84,7 @@ impl ResumeArguments<'_> {
         let on_damage = self.on_damage.parse().map_err(core)?;
         let uuids = uuids(self.uuid_type)?;
         let keywords = self.keywords(py)?;
+        let has_key = self.key.as_ref().is_some_and(KeyArgument::has_bytes);
         keywords.set_item("position", &position)?;
         let within = within(source, &None, &self.storage_options)?;
         let arguments = ReadArguments {
@@ -110,7 +111,7 @@ impl ResumeArguments<'_> {
         let selection = Selection::new(format, &options, self.columns.as_deref(), uuids);
         let reopening = Reopening {
             path: given.path,
-            has_key: matches!(given.origin, Origin::Given),
+            has_key,
             function: "resume",
             keywords: keywords.unbind(),
         };

@@ -68,55 +68,40 @@ impl<'py> IntoPyObject<'py> for &KeyArgument {
     }
 }
 
-/// Where a key came from: what decides whether a reader that holds it can be pickled.
-#[derive(Clone, Debug)]
-pub(crate) enum Origin {
-    /// The public default.
-    Default,
-    /// Given in the call.
-    Given,
-    /// Read from a file.
-    File,
-    /// Read from the environment.
-    Environment,
+impl KeyArgument {
+    /// Whether a key was given as bytes, which are kept nowhere.
+    pub(crate) fn has_bytes(&self) -> bool {
+        match self {
+            Self::Bytes(_) => true,
+            Self::File(_) => false,
+            Self::Several(several) => several.iter().any(Self::has_bytes),
+        }
+    }
 }
 
-/// The keys to try, and where they came from.
-pub(crate) fn keys(py: Python<'_>, given: Option<&KeyArgument>) -> PyResult<(Vec<Key>, Origin)> {
+/// The keys to try.
+pub(crate) fn keys(py: Python<'_>, given: Option<&KeyArgument>) -> PyResult<Vec<Key>> {
     match given {
-        Some(KeyArgument::Bytes(key)) => return Ok((vec![from_bytes(key)?], Origin::Given)),
-        Some(KeyArgument::File(path)) => return Ok((vec![read(py, path)?], Origin::File)),
-        Some(KeyArgument::Several(several)) if several.is_empty() => {
-            return Err(PyValueError::new_err(
-                "key is an empty list: leave it out for the default key",
-            ));
-        }
+        Some(KeyArgument::Bytes(key)) => Ok(vec![from_bytes(key)?]),
+        Some(KeyArgument::File(path)) => Ok(vec![read(py, path)?]),
+        Some(KeyArgument::Several(several)) if several.is_empty() => Err(PyValueError::new_err(
+            "key is an empty list: leave it out for the default key",
+        )),
         Some(KeyArgument::Several(several)) => {
-            let (mut found, mut origin) = (Vec::new(), Origin::File);
-            for one in several {
-                let (keys, of_one) = keys(py, Some(one))?;
-                found.extend(keys);
-                if matches!(of_one, Origin::Given) {
-                    origin = of_one;
-                }
+            let each = several.iter().map(|one| keys(py, Some(one)));
+            Ok(each.collect::<PyResult<Vec<_>>>()?.concat())
+        }
+        None => match std::env::var_os(VARIABLE) {
+            Some(text) => {
+                let key = Key::parse_hex(text.as_encoded_bytes()).map_err(|_| {
+                    PyValueError::new_err(format!(
+                        "{VARIABLE} in the environment is not 64 hexadecimal digits"
+                    ))
+                })?;
+                Ok(vec![key])
             }
-            return Ok((found, origin));
-        }
-        None => {}
-    }
-    match std::env::var(VARIABLE) {
-        Ok(text) => {
-            let key = Key::parse_hex(text.as_bytes()).map_err(|_| {
-                PyValueError::new_err(format!(
-                    "{VARIABLE} in the environment is not 64 hexadecimal digits"
-                ))
-            })?;
-            Ok((vec![key], Origin::Environment))
-        }
-        Err(std::env::VarError::NotPresent) => Ok((vec![Key::DEFAULT], Origin::Default)),
-        Err(std::env::VarError::NotUnicode(_)) => Err(PyValueError::new_err(format!(
-            "{VARIABLE} in the environment is not 64 hexadecimal digits"
-        ))),
+            None => Ok(vec![Key::DEFAULT]),
+        },
     }
 }
 

@@ -240,7 +240,7 @@ impl ListedSegment {
     /// >>> segments[1].check()
     #[pyo3(signature = (*, key=None))]
     fn check(&self, py: Python<'_>, key: Option<KeyArgument>) -> PyResult<()> {
-        let (keys, _) = keys(py, key.as_ref())?;
+        let keys = keys(py, key.as_ref())?;
         let options = Options::default().keys(keys);
         detached(py, || self.0.check(&options))
     }
@@ -312,7 +312,7 @@ pub(crate) fn list_log<'py>(
     folder: PathBuf,
     key: Option<KeyArgument>,
 ) -> PyResult<(Bound<'py, PyTuple>, Option<Bound<'py, PyAny>>)> {
-    let (keys, _) = keys(py, key.as_ref())?;
+    let keys = keys(py, key.as_ref())?;
     let options = Options::default().keys(keys).interrupt(signals());
     let listed = detached(py, || ListedLog::read(&folder, &options))?;
     let unread_of = |own: &Listed| listed.unread.filter(|unread| unread.id == own.id);

@@ -196,8 +196,7 @@ impl SegmentLog {
         readonly: bool,
     ) -> PyResult<Self> {
         let on_damage = open::on_damage(on_damage)?;
-        let (found, _) = keys(py, key.as_ref())?;
-        let [key] = *found else {
+        let [key] = *keys(py, key.as_ref())? else {
             return Err(PyValueError::new_err("a log has one key: give one"));
         };
         let of_writer = OfWriter {

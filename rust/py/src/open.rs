@@ -8,7 +8,7 @@ use seglake::columns::{Limits, Selection, UuidType};
 
 use crate::error::raise;
 use crate::filters::Filters;
-use crate::key::{KeyArgument, Origin};
+use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
 use crate::names;
 use crate::numbers;
@@ -102,6 +102,7 @@ impl OpenArguments<'_> {
         let uuids = uuids(self.uuid_type)?;
         let threads = thread_count(self.threads);
         let keywords = self.keywords(py)?;
+        let has_key = self.key.as_ref().is_some_and(KeyArgument::has_bytes);
         let within = within(source, &self.filesystem, &self.storage_options)?;
         let arguments = ReadArguments {
             format: self.format,
@@ -123,7 +124,7 @@ impl OpenArguments<'_> {
         let bounds = bounds(given.batch_bytes);
         let reopening = Reopening {
             path: given.path,
-            has_key: matches!(given.origin, Origin::Given),
+            has_key,
             function: "open",
             keywords: keywords.unbind(),
         };

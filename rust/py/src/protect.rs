@@ -33,7 +33,7 @@ pub(crate) fn options_for(
         options,
         ..ReadArguments::default()
     };
-    let (options, _, _) = arguments.options(py)?;
+    let (options, _) = arguments.options(py)?;
     Ok((options, is_raw))
 }
 

@@ -12,7 +12,7 @@ use seglake::source::{CappedSource, Source};
 
 use crate::error::{detached, raise};
 use crate::interrupt::signals;
-use crate::key::{self, KeyArgument, Origin};
+use crate::key::{self, KeyArgument};
 use crate::listed::ListedSegment;
 use crate::options::{Named, Reading};
 use crate::parity::SidecarArgument;
@@ -42,24 +42,23 @@ pub(crate) struct OpenSource {
     /// With the format as far as it is named, listed or told. Of a segment of a log the filter keeps what was not there when it was
     /// listed from being read.
     pub(crate) options: Options,
-    pub(crate) origin: Origin,
     /// How many bytes of values a batch has.
     pub(crate) batch_bytes: Option<u64>,
 }
 
 impl ReadArguments<'_, '_> {
     /// The options, the format as far as it is named, where the key is from, and how many bytes of values a batch has.
-    pub(crate) fn options(&self, py: Python<'_>) -> PyResult<(Options, Origin, Option<u64>)> {
+    pub(crate) fn options(&self, py: Python<'_>) -> PyResult<(Options, Option<u64>)> {
         let format = self.format.map(by_name).transpose();
         let format = format.map_err(|error| raise(py, error))?;
         let given = Reading::new(py, self.options, self.general, format)?;
-        let (keys, origin) = key::keys(py, self.key.as_ref())?;
+        let keys = key::keys(py, self.key.as_ref())?;
         let options = Options::default()
             .format(format.map(|format| &**format))
             .keys(keys)
             .index(self.index_source(given.index.as_ref())?)
             .interrupt(signals());
-        Ok((given.apply(options), origin, given.batch_bytes))
+        Ok((given.apply(options), given.batch_bytes))
     }
 
     fn index_source(&self, index: Option<&Bound<'_, PyAny>>) -> PyResult<IndexSource> {
@@ -117,7 +116,7 @@ impl ReadArguments<'_, '_> {
     /// Opens a source.
     pub(crate) fn give(&self, object: &Bound<'_, PyAny>) -> PyResult<OpenSource> {
         let py = object.py();
-        let (options, origin, batch_bytes) = self.options(py)?;
+        let (options, batch_bytes) = self.options(py)?;
         if let Ok(segment) = object.cast::<ListedSegment>() {
             let opened = segment.get().open(py, &options)?;
             return Ok(OpenSource {
@@ -125,7 +124,6 @@ impl ReadArguments<'_, '_> {
                 is_elsewhere: false,
                 path: None,
                 options: options.format(opened.format).filter(opened.filter),
-                origin,
                 batch_bytes,
             });
         }
@@ -140,7 +138,6 @@ impl ReadArguments<'_, '_> {
             is_elsewhere: given.is_elsewhere(),
             path: given.into_path(),
             options,
-            origin,
             batch_bytes,
         })
     }

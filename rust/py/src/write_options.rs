@@ -51,7 +51,7 @@ impl WriteArguments {
             .interrupt(signals());
         // The key in the environment is for the formats that have one.
         if self.key.is_some() || format.writes_with("key") {
-            let (keys, _) = key::keys(py, self.key.as_ref())?;
+            let keys = key::keys(py, self.key.as_ref())?;
             let key = keys.first().or_bug("a key where none was given, too");
             options = options.key(*key.map_err(core)?);
         }
