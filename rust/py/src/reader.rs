@@ -12,17 +12,18 @@ use std::sync::atomic::Ordering;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyTuple};
-use seglake::columns::{Limits, Selection, Uint64Type};
+use seglake::columns::{Limits, Selection, Uint64Type, UuidType};
 use seglake::format::{self, Column, Format, Options, Start, Unproven};
 use seglake::parity::ProtectedSource;
 use seglake::source::Source;
+use seglake::text::escape;
 use seglake::verbs;
 
 use crate::arrow::{self, Schema};
-use crate::batches::Batches;
-use crate::error::detached;
+use crate::batches::{Batch, Batches};
+use crate::error::{detached, raise};
 use crate::filters::Filters;
-use crate::ids::{id_from_arguments, id_from_python};
+use crate::ids::{id_from_arguments, id_from_python, ids_from_arrow};
 use crate::index::Index;
 use crate::ledger::Ledger;
 use crate::lookup::LazyLookup;
@@ -33,6 +34,7 @@ use crate::record::Record;
 use crate::records::Records;
 use crate::reopening::Reopening;
 use crate::report::Report;
+use crate::typed::typed;
 
 /// An open segment. It can be read more than once, and by several threads: each iteration is a pass of its own.
 ///
@@ -360,7 +362,12 @@ impl Reader {
     /// >>> orders.count_rows()
     /// 3
     fn count_rows(&self, py: Python<'_>) -> PyResult<u64> {
-        self.counted(py)
+        let position = ["position".to_owned()];
+        let selection =
+            Selection::new(self.format, &self.options, Some(&position), UuidType::Fixed);
+        let selection = selection.map_err(|error| raise(py, error))?;
+        self.core_batches(py, selection, self.limits, self.passes.threads)?
+            .count_rows(py)
     }
 
     /// Splits the file into parts of about `max_bytes` bytes each, which `part` reads by themselves, on any machine. Together they give each record, and each damaged range, that the whole file gives, once, in their order.
@@ -440,7 +447,23 @@ impl Reader {
         py: Python<'py>,
         ids: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.look_up_many(py, ids)
+        let (format, identifying) = (self.format, self.identifying());
+        if let Some(arrays) = arrow::import_arrays(ids)? {
+            let mut known = Vec::new();
+            for array in arrays {
+                known.extend(ids_from_arrow(py, format, &identifying, &*array)?);
+            }
+            let hits = self.look_up(py, known)?;
+            let path = self.source.path();
+            let batch = py.detach(move || self.selection.hits(&hits, path));
+            let batch = Batch::of(batch.map_err(|error| raise(py, error))?);
+            return Ok(batch.into_pyobject(py)?.into_any());
+        }
+        let known = ids
+            .try_iter()?
+            .map(|id| id_from_python(format, &identifying, &id?));
+        let hits = self.look_up(py, known.collect::<PyResult<_>>()?)?;
+        Ok(self.found(py, &hits)?.into_pyobject(py)?.into_any())
     }
 
     /// The records that meet `filters`, as in `open`, reading no more of the file than it takes.
@@ -477,7 +500,18 @@ impl Reader {
         py: Python<'_>,
         #[pyo3(from_py_with = numbers::partition)] partition: Option<u32>,
     ) -> PyResult<Vec<String>> {
-        self.tenants_of(py, partition)
+        let contents = self.contents(py)?;
+        let blocks = contents.blocks().iter();
+        let mut tenants: Vec<&[u8]> = blocks
+            .filter(|block| partition.is_none_or(|partition| block.partition == partition))
+            .map(|block| &*block.tenant)
+            .collect();
+        tenants.sort_unstable();
+        tenants.dedup();
+        Ok(tenants
+            .into_iter()
+            .map(|tenant| escape(tenant).into_owned())
+            .collect())
     }
 
     /// The sound blocks of a tenant file as Blocks in file order, whatever `on_damage` says. Raises ValueError for other formats.
@@ -486,7 +520,21 @@ impl Reader {
     /// >>> [(block.tenant, block.messages) for block in orders.blocks()]
     /// [('acme', 2), ('globex', 1)]
     fn blocks<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        self.tenant_blocks(py)
+        self.check_tenant()?;
+        let options = self.options.clone().strict(false);
+        let blocks = py.detach(|| format::tenant::blocks(self.source.clone(), &options));
+        let object = |block: &format::tenant::Block| {
+            let fields = (
+                block.position,
+                block.partition,
+                escape(&block.tenant),
+                PyBytes::new(py, &block.tenant),
+                block.messages,
+            );
+            typed(py, "Block", fields)
+        };
+        let blocks = blocks.map_err(|error| raise(py, error))?;
+        blocks.iter().map(object).collect()
     }
 
     /// A chunked file's index, held against the file; None where there is none. Raises ValueError for other formats.
@@ -513,7 +561,17 @@ impl Reader {
     /// True
     #[pyo3(signature = (*, damaged_only=false))]
     fn ledger(&self, py: Python<'_>, damaged_only: bool) -> PyResult<Ledger> {
-        self.spans(py, damaged_only)
+        self.shared.check_open()?;
+        // The ledger is of the whole file, or of what it grew by.
+        let start = self.passes.growth.as_ref();
+        let start = start.map_or(Start::Beginning, Start::Growth);
+        let ledger =
+            py.detach(|| verbs::Ledger::starting(self.source.clone(), &self.options, start));
+        Ok(Ledger::new(
+            ledger.map_err(|error| raise(py, error))?,
+            self.shared.clone(),
+            damaged_only,
+        ))
     }
 
     /// The damaged ranges that the latest pass has met so far, as in `Report.damage`: after reading to the end, all that concerned
@@ -559,7 +617,23 @@ impl Reader {
         #[pyo3(from_py_with = numbers::end)] end: u64,
         restored: bool,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        self.bytes_between(py, start, end, restored)
+        self.shared.check_open()?;
+        let size = self.source.len();
+        let file = ProtectedSource::of(&*self.source).filter(|_| !restored);
+        let source = file.as_ref().map_or(&self.source, |own| own.file());
+        let start_there = start.min(source.len());
+        let len = end
+            .checked_sub(start)
+            .filter(|_| end <= size)
+            .and_then(|_| usize::try_from(end.min(source.len()) - start_there).ok());
+        let len = len.ok_or_else(|| {
+            PyValueError::new_err(format!(
+                "bytes {start} to {end} are not a range of a file of {size} bytes"
+            ))
+        })?;
+        let mut bytes = vec![0; len];
+        detached(py, || source.read_exact_at(start_there, &mut bytes))?;
+        Ok(PyBytes::new(py, &bytes))
     }
 
     /// Closes the reader: every later use of it, also by iterators that it gave, raises ValueError.
