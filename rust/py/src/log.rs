@@ -29,7 +29,7 @@ use crate::log_batch::{NewRecord, write_records};
 use crate::log_facts::{
     recovery_to_python, segment_to_python, unread_to_python, warn_of_clock, warn_of_unread,
 };
-use crate::log_options::{OfWriter, duration};
+use crate::log_options::{duration, log_options};
 use crate::names;
 use crate::numbers::{self, quantity};
 use crate::open;
@@ -175,44 +175,23 @@ impl SegmentLog {
 #[pymethods]
 impl SegmentLog {
     #[new]
-    #[pyo3(signature = (
-        path, *, key=None, segment_bytes=None, segment_age=None, max_clock_ahead=None, durability=None, mark_interval=None,
-        retention=None, seal=None, protect=None, on_damage="raise", readonly=false,
-    ))]
-    #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
+    #[pyo3(signature = (path, *, key=None, on_damage="raise", readonly=false, **of_writer))]
+    #[pyo3(
+        text_signature = "(path, *, key=None, segment_bytes=None, segment_age=None, max_clock_ahead=None, durability=None, mark_interval=None, retention=None, seal=None, protect=None, on_damage=\"raise\", readonly=False)"
+    )]
     fn new(
         py: Python<'_>,
         path: Destination,
         key: Option<KeyArgument>,
-        segment_bytes: Option<Bound<'_, PyAny>>,
-        segment_age: Option<Bound<'_, PyAny>>,
-        max_clock_ahead: Option<Bound<'_, PyAny>>,
-        durability: Option<&str>,
-        mark_interval: Option<Bound<'_, PyAny>>,
-        retention: Option<Bound<'_, PyAny>>,
-        seal: Option<bool>,
-        protect: Option<&str>,
         on_damage: &str,
         readonly: bool,
+        of_writer: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let on_damage = open::on_damage(on_damage)?;
         let [key] = *keys(py, key.as_ref())? else {
             return Err(PyValueError::new_err("a log has one key: give one"));
         };
-        let of_writer = OfWriter {
-            segment_bytes,
-            segment_age,
-            max_clock_ahead,
-            durability,
-            mark_interval,
-            retention,
-            seal,
-            protect,
-        };
-        if readonly {
-            of_writer.refuse()?;
-        }
-        let options = of_writer.options(py)?.key(key);
+        let options = log_options(of_writer, readonly)?.key(key);
         let opened = detached(py, || {
             let writer = (!readonly).then(|| Log::open(&path, options)).transpose()?;
             // Whatever can be written is read.

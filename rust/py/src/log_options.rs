@@ -1,8 +1,9 @@
 //! The options of `SegmentLog` that say how it is written.
 
+use std::str::FromStr;
 use std::time::Duration;
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString};
@@ -10,8 +11,7 @@ use seglake::parity::Parameters;
 use seglake::store::{Durability, LogOptions, Retention};
 
 use crate::error::raise;
-use crate::numbers::quantity;
-use crate::numbers::wrong_type;
+use crate::numbers::{quantity, wrong_type};
 
 /// Seconds, a timedelta, or text such as `7d`.
 pub(crate) fn duration(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
@@ -56,70 +56,68 @@ fn retention_of(given: &Bound<'_, PyAny>) -> PyResult<Retention> {
     Ok(retention)
 }
 
-/// Options that say nothing where a log is opened to read.
-pub(crate) struct OfWriter<'a, 'py> {
-    pub(crate) segment_bytes: Option<Bound<'py, PyAny>>,
-    pub(crate) segment_age: Option<Bound<'py, PyAny>>,
-    pub(crate) max_clock_ahead: Option<Bound<'py, PyAny>>,
-    pub(crate) durability: Option<&'a str>,
-    pub(crate) mark_interval: Option<Bound<'py, PyAny>>,
-    pub(crate) retention: Option<Bound<'py, PyAny>>,
-    pub(crate) seal: Option<bool>,
-    pub(crate) protect: Option<&'a str>,
+type Set = fn(LogOptions, &Bound<'_, PyAny>) -> PyResult<LogOptions>;
+
+/// The options that say how a log is written: how each is set.
+const OF_WRITER: [(&str, Set); 8] = [
+    ("segment_bytes", |options, bytes| {
+        Ok(options.segment_bytes(quantity("segment_bytes", 1, bytes)?))
+    }),
+    ("segment_age", |options, age| {
+        Ok(options.segment_age(duration("segment_age", age)?))
+    }),
+    ("max_clock_ahead", |options, ahead| {
+        Ok(options.max_clock_ahead(duration("max_clock_ahead", ahead)?))
+    }),
+    ("durability", |options, name| {
+        Ok(options.durability(word::<Durability>("durability", name)?))
+    }),
+    ("mark_interval", |options, interval| {
+        Ok(options.mark_interval(duration("mark_interval", interval)?))
+    }),
+    ("retention", |options, given| {
+        Ok(options.retention(retention_of(given)?))
+    }),
+    ("seal", |options, seal| {
+        let whether = seal.extract();
+        Ok(options.seal(whether.map_err(|_| wrong_type("seal", "a bool", seal))?))
+    }),
+    ("protect", |options, profile| {
+        Ok(options.protect(word::<Parameters>("protect", profile)?))
+    }),
+];
+
+fn word<T: FromStr<Err = seglake::Error>>(name: &str, given: &Bound<'_, PyAny>) -> PyResult<T> {
+    let text: &str = given
+        .extract()
+        .map_err(|_| wrong_type(name, "str", given))?;
+    text.parse().map_err(|error| raise(given.py(), error))
 }
 
-impl OfWriter<'_, '_> {
-    /// Raises ValueError where one is given.
-    pub(crate) fn refuse(&self) -> PyResult<()> {
-        let given = [
-            ("segment_bytes", self.segment_bytes.is_some()),
-            ("segment_age", self.segment_age.is_some()),
-            ("max_clock_ahead", self.max_clock_ahead.is_some()),
-            ("durability", self.durability.is_some()),
-            ("mark_interval", self.mark_interval.is_some()),
-            ("retention", self.retention.is_some()),
-            ("seal", self.seal.is_some()),
-            ("protect", self.protect.is_some()),
-        ];
-        let given = given.iter().filter(|(_, is)| *is);
-        let names: Vec<_> = given.map(|(name, _)| *name).collect();
-        match &names[..] {
-            [] => Ok(()),
-            names => Err(PyValueError::new_err(format!(
-                "readonly=True opens the log to read, where {} would say nothing: leave it out",
-                names.join(", ")
-            ))),
+/// The options of a log, of those that are given: not None. One that is only to be read takes none.
+pub(crate) fn log_options(
+    given: Option<&Bound<'_, PyDict>>,
+    readonly: bool,
+) -> PyResult<LogOptions> {
+    let mut options = LogOptions::default();
+    let mut names = Vec::new();
+    for (name, value) in given.into_iter().flatten() {
+        let name: String = name.extract()?;
+        let known = OF_WRITER.iter().find(|(own, _)| *own == name);
+        let (_, set) = known.ok_or_else(|| {
+            let text = format!("SegmentLog.__new__() got an unexpected keyword argument '{name}'");
+            PyTypeError::new_err(text)
+        })?;
+        if !value.is_none() {
+            options = set(options, &value)?;
+            names.push(name);
         }
     }
-
-    /// The log's options, without its key.
-    pub(crate) fn options(&self, py: Python<'_>) -> PyResult<LogOptions> {
-        let core = |error| raise(py, error);
-        let mut options = LogOptions::default();
-        if let Some(bytes) = &self.segment_bytes {
-            options = options.segment_bytes(quantity("segment_bytes", 1, bytes)?);
-        }
-        if let Some(age) = &self.segment_age {
-            options = options.segment_age(duration("segment_age", age)?);
-        }
-        if let Some(ahead) = &self.max_clock_ahead {
-            options = options.max_clock_ahead(duration("max_clock_ahead", ahead)?);
-        }
-        if let Some(durability) = self.durability {
-            options = options.durability(durability.parse::<Durability>().map_err(core)?);
-        }
-        if let Some(interval) = &self.mark_interval {
-            options = options.mark_interval(duration("mark_interval", interval)?);
-        }
-        if let Some(retention) = &self.retention {
-            options = options.retention(retention_of(retention)?);
-        }
-        if let Some(seal) = self.seal {
-            options = options.seal(seal);
-        }
-        if let Some(profile) = self.protect {
-            options = options.protect(profile.parse::<Parameters>().map_err(core)?);
-        }
-        Ok(options)
+    match readonly && !names.is_empty() {
+        true => Err(PyValueError::new_err(format!(
+            "readonly=True opens the log to read, where {} would say nothing: leave it out",
+            names.join(", ")
+        ))),
+        false => Ok(options),
     }
 }
