@@ -45,7 +45,6 @@ from seglake.stores import RemoteFile
 __all__ = [
     "Batch",
     "Batches",
-    "Collected",
     "Index",
     "Ledger",
     "ListedSegment",
@@ -93,7 +92,6 @@ __all__ = [
     "uuid_array",
     "verify",
     "verify_parity",
-    "write_lines",
 ]
 
 __version__: str
@@ -613,13 +611,14 @@ def report_words() -> tuple[set[str], set[str], set[str]]:
     (True, True, True)
     """
 
-def collect(batches: Batches | ScanBatches, rows: int | None = None) -> Collected:
-    """All that is left of `Batches` or `ScanBatches`, or so many of the first rows. Errors are raised as they are,
-    not wrapped as within a stream.
+def collect(batches: Batches | ScanBatches, rows: int | None = None) -> object:
+    """All that is left of `Batches` or `ScanBatches`, or so many of the first rows, in memory, as an Arrow stream: a
+    PyCapsule. Errors are raised as they are, not wrapped as within a stream. Nothing of Python is called to pull
+    from it: libraries pull without the GIL, which PyO3 believes to be held as long as one of its functions runs.
 
     >>> from seglake._native import collect
     >>> type(collect(seglake.open("orders.active").batches(), 2)).__name__
-    'Collected'
+    'PyCapsule'
     """
 
 def arrow_stream(schema: Schema, batches: Iterable[Batch]) -> object:
@@ -812,24 +811,6 @@ def row_hashes(batch: _ArrowArray, /) -> _ArrowArray:
     >>> first, second, third = pyarrow.array(row_hashes(rows)).to_pylist()
     >>> first == third, first == second
     (True, False)
-    """
-
-def write_lines(log: SegmentLog, type: str | Buffer, data: bytes, line_bytes: int, /) -> tuple[int, _uuid.UUID | None]:
-    r"""Appends the lines of a text to a log, a record each, without their line breaks, and waits once for all of
-    them. Returns how many there are, and the UUID of the last one; None where there are none.
-
-    log: a SegmentLog, open to write.
-    type: the type of the records.
-    data: the text. What follows the last line break is a line unless it is empty.
-    line_bytes: the longest line, in bytes.
-
-    Raises ValueError for a line that is longer: those before it are written. Otherwise what `SegmentLog.write`
-    raises.
-
-    >>> from seglake._native import write_lines
-    >>> with seglake.SegmentLog("new") as log:
-    ...     write_lines(log, "line", b"first\nsecond\n", 100)[0]
-    2
     """
 
 @final
@@ -1473,18 +1454,6 @@ class Batches(Iterator[Batch]):
         >>> [batch.num_rows for batch in batches], batches.report.records
         ([3], 3)
         """
-
-@final
-class Collected:
-    """Batches in memory as Arrow's stream interface. Nothing of Python is called to pull from it: libraries pull
-    without the GIL, which PyO3 believes to be held as long as one of its functions runs.
-
-    >>> import pyarrow
-    >>> from seglake._native import collect
-    >>> pyarrow.table(collect(seglake.open("orders.active").batches())).num_rows
-    3
-    """
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 @final
 class Ledger(Iterator[Span]):

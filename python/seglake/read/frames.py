@@ -54,6 +54,17 @@ class ScanBatches(Iterator[Batch]):
         return arrow_stream(self._schema, (batch for batch in self if batch.num_rows))
 
 
+class _Collected:
+    """Rows in memory, which libraries take as an Arrow stream."""
+
+    def __init__(self, batches: Batches | ScanBatches, rows: int | None = None) -> None:
+        self._stream = collect(batches, rows)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        del requested_schema  # as the interface allows
+        return self._stream
+
+
 def need(package: str, use: str) -> None:
     """Refuses where a package is not installed.
 
@@ -69,7 +80,7 @@ def to_table(batches: Batches | ScanBatches) -> pyarrow.Table:
     need("pyarrow", "to_table")
     import pyarrow as pa
 
-    return pa.table(cast("Any", collect(batches)))
+    return pa.table(cast("Any", _Collected(batches)))
 
 
 def head(batches: Batches | ScanBatches, rows: int) -> pyarrow.Table:
@@ -77,7 +88,7 @@ def head(batches: Batches | ScanBatches, rows: int) -> pyarrow.Table:
     need("pyarrow", "head")
     import pyarrow as pa
 
-    return pa.table(cast("Any", collect(batches, rows)))
+    return pa.table(cast("Any", _Collected(batches, rows)))
 
 
 def to_pandas(batches: Batches | ScanBatches) -> pandas.DataFrame:
@@ -92,4 +103,4 @@ def to_polars(batches: Batches | ScanBatches) -> polars.DataFrame:
     need("polars", "to_polars")
     import polars as pl
 
-    return pl.DataFrame(collect(batches))
+    return pl.DataFrame(_Collected(batches))

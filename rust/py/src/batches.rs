@@ -325,61 +325,36 @@ impl RecordBatchReader for Joined {
     }
 }
 
-/// Batches in memory as Arrow's stream interface. Nothing of Python is called to pull from it: libraries pull without the GIL, which PyO3
-/// believes to be held as long as one of its functions runs.
-///
-/// >>> import pyarrow
-/// >>> from seglake._native import collect
-/// >>> pyarrow.table(collect(seglake.open("orders.active").batches())).num_rows
-/// 3
-#[pyclass(frozen, module = "seglake")]
-pub(crate) struct Collected {
-    schema: SchemaRef,
-    batches: Vec<RecordBatch>,
-}
-
-#[pymethods]
-impl Collected {
-    /// The batches, for Arrow's PyCapsule interface. `requested_schema` is ignored, as the interface allows.
-    #[pyo3(signature = (requested_schema=None))]
-    fn __arrow_c_stream__<'py>(
-        &self,
-        py: Python<'py>,
-        requested_schema: Option<Py<PyAny>>,
-    ) -> PyResult<Bound<'py, PyCapsule>> {
-        drop(requested_schema);
-        let batches = self.batches.clone().into_iter().map(Ok);
-        arrow::stream_capsule(py, RecordBatchIterator::new(batches, self.schema.clone()))
-    }
-}
-
-/// All that is left of `Batches` or `ScanBatches`, or so many of the first rows. Errors are raised as they are, not wrapped as within a
-/// stream.
+/// All that is left of `Batches` or `ScanBatches`, or so many of the first rows, in memory, as an Arrow stream: a PyCapsule. Errors are
+/// raised as they are, not wrapped as within a stream. Nothing of Python is called to pull from it: libraries pull without the GIL, which
+/// PyO3 believes to be held as long as one of its functions runs.
 ///
 /// >>> from seglake._native import collect
 /// >>> type(collect(seglake.open("orders.active").batches(), 2)).__name__
-/// 'Collected'
+/// 'PyCapsule'
 #[pyfunction]
 #[pyo3(signature = (batches, rows=None))]
-pub(crate) fn collect(batches: &Bound<'_, PyAny>, rows: Option<usize>) -> PyResult<Collected> {
+pub(crate) fn collect<'py>(
+    batches: &Bound<'py, PyAny>,
+    rows: Option<usize>,
+) -> PyResult<Bound<'py, PyCapsule>> {
     let schema = batches.getattr("schema")?.cast::<Schema>()?.get().0.clone();
     let (mut given, mut found) = (batches.try_iter()?, Vec::new());
-    let mut left = rows.unwrap_or(usize::MAX);
-    while left > 0
+    let mut left = rows;
+    while left != Some(0)
         && let Some(batch) = given.next().transpose()?
     {
-        let records = &batch.cast::<Batch>()?.get().0.records;
-        let rows = records.num_rows().min(left);
-        if rows > 0 {
-            found.push(records.slice(0, rows));
+        let mut records = batch.cast::<Batch>()?.get().0.records.clone();
+        if let Some(left) = &mut left {
+            records = records.slice(0, records.num_rows().min(*left));
+            *left -= records.num_rows();
         }
-        left -= rows;
+        if records.num_rows() > 0 {
+            found.push(Ok(records));
+        }
         batches.py().check_signals()?;
     }
-    Ok(Collected {
-        schema,
-        batches: found,
-    })
+    arrow::stream_capsule(batches.py(), RecordBatchIterator::new(found, schema))
 }
 
 /// The batches of an iterator, whose columns are of the schema's types, as an Arrow stream with the schema's names: a PyCapsule.

@@ -34,7 +34,6 @@ mod listed;
 mod log;
 mod log_batch;
 mod log_facts;
-mod log_lines;
 mod log_options;
 mod lookup;
 mod message;
@@ -88,7 +87,7 @@ mod _native {
     #[pymodule_export]
     use super::{
         arrow::Schema,
-        batches::{Batch, Batches, Collected, arrow_stream, collect},
+        batches::{Batch, Batches, arrow_stream, collect},
         convert::convert,
         coverage::{coverage, verify_parity},
         detect::detect,
@@ -100,7 +99,6 @@ mod _native {
         ledger::Ledger,
         listed::{ListedSegment, is_beside_segment, is_log_name, list_log},
         log::SegmentLog,
-        log_lines::write_lines,
         message::{decode_message, decode_system, encode_message},
         open::open,
         part::Part,

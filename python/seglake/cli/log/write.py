@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -115,17 +116,18 @@ def command(
     _check_type(type_)
 
     def plain(log: SegmentLog, block: bytes) -> tuple[int, UUID | None]:
-        from seglake import SeglakeError
-        from seglake._native import write_lines
+        from seglake.exceptions import RowError
 
+        lines = block.removesuffix(b"\n").split(b"\n")
+        fitting = list(takewhile(lambda line: len(line) <= line_bytes, lines))
+        type = values.argument_text(type_)
         try:
-            return write_lines(log, values.argument_text(type_), block, line_bytes)
-        except ValueError as error:
-            if isinstance(error, SeglakeError):
-                raise
-            if max(map(len, block.split(b"\n"))) <= line_bytes:
-                raise RefusedError(str(error)) from error  # by the log, whatever the line is
-            raise LongLineError(line_bytes) from error
+            uuids = log.write_batch([(type, line) for line in fitting])
+        except RowError as error:
+            raise RefusedError(str(error.__cause__)) from error  # by the log, whatever the line is
+        if len(fitting) < len(lines):
+            raise LongLineError(line_bytes)
+        return len(uuids), uuids[-1] if uuids else None
 
     with opened(
         path,
