@@ -126,31 +126,44 @@ impl RecordMaker {
         rows: &dyn Rows,
         row: usize,
     ) -> PyResult<Py<Record>> {
+        let (position, cause) = (rows.position(row), rows.cause(row));
+        let record = self.of_values(py, |place| rows.field(row, place), position, cause)?;
+        Py::new(py, record)
+    }
+
+    /// A record of a value for each column.
+    #[inline(always)]
+    fn of_values<'v>(
+        &mut self,
+        py: Python<'_>,
+        value: impl Fn(usize) -> Value<'v>,
+        position: u64,
+        cause: Option<Cause>,
+    ) -> PyResult<Record> {
         let count = self.columns.len();
         let is_last = self.value_column.is_some_and(|place| place + 1 == count);
         let fields = if count <= FEW + 1 && is_last {
-            let mut field = |place| self.field(py, rows, row, place);
+            let mut field = |place| self.field(py, &value, place);
             OwnFields::Few([field(0)?, field(1)?, field(2)?])
         } else {
-            let many = (0..count).map(|place| self.field(py, rows, row, place));
+            let many = (0..count).map(|place| self.field(py, &value, place));
             OwnFields::Many(many.collect::<PyResult<_>>()?)
         };
         // Nothing to drop, as messages are bytes or null.
-        let value = ManuallyDrop::new(self.value_column.map(|place| rows.field(row, place)));
+        let value = ManuallyDrop::new(self.value_column.map(value));
         let value = match *value {
             Some(Value::Binary(bytes)) => PyBytes::new(py, bytes).into_any().unbind(),
             Some(Value::Null) => py.None(),
             _ => return Err(PyValueError::new_err("a message is neither bytes nor null")),
         };
-        let record = Record {
+        Ok(Record {
             format: self.format,
             columns: self.columns,
             fields,
             value,
-            position: rows.position(row),
-            cause: rows.cause(row),
-        };
-        Py::new(py, record)
+            position,
+            cause,
+        })
     }
 
     /// The records that were looked up.
@@ -167,17 +180,19 @@ impl RecordMaker {
                 Err(error) => failed = Some(error),
             }
         });
-        failed.map_or(Ok(found), Err)
+        match failed {
+            None => Ok(found),
+            Some(error) => Err(error),
+        }
     }
 
     /// The field of a column; [`Field::Value`] for the column `value` and for a place without a column. Inlined, so that fields are
     /// written straight into the record.
     #[inline(always)]
-    fn field(
+    fn field<'v>(
         &mut self,
         py: Python<'_>,
-        rows: &dyn Rows,
-        row: usize,
+        value: &impl Fn(usize) -> Value<'v>,
         place: usize,
     ) -> PyResult<Field> {
         let Some(column) = self.columns.get(place) else {
@@ -187,7 +202,7 @@ impl RecordMaker {
             return Ok(Field::Value);
         }
         // Only what becomes Other has anything to drop.
-        let value = ManuallyDrop::new(rows.field(row, place));
+        let value = ManuallyDrop::new(value(place));
         Ok(match *value {
             Value::Uuid(uuid) => Field::Uuid(Uuid(uuid)),
             Value::Timestamp(micros) => Field::Timestamp(micros),
@@ -214,9 +229,9 @@ impl Record {
             OwnFields::Few(fields) => fields,
             OwnFields::Many(fields) => fields,
         };
-        let field = |place| fields.get(place).unwrap_or(&Field::Value);
-        let columns = self.columns.iter().enumerate();
-        columns.map(move |(place, column)| (column, field(place)))
+        // Few ones leave the value out, which is the last.
+        let fields = fields.iter().chain(std::iter::repeat(&Field::Value));
+        self.columns.iter().zip(fields)
     }
 
     fn field(&self, name: &str) -> Option<&Field> {

@@ -3,12 +3,12 @@
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
-use seglake::format::{Column, ColumnKind, Dialect, by_name};
+use seglake::format::{Column, Dialect, Value, by_name};
 use seglake::ledger::Cause;
 
-use super::{FEW, Field, OwnFields, Record, Uuid, VALUE};
+use super::{Record, RecordMaker, VALUE};
 use crate::error::raise;
-use crate::texts::Texts;
+use crate::field_in::{FieldIn, from_python};
 
 /// What [`Record::restored`] takes: the format, the dialect that its columns are of, a value for each column, the position, and the
 /// cause.
@@ -29,28 +29,6 @@ fn wrong(what: &str) -> PyErr {
 fn columns_of(py: Python<'_>, format: &str, dialect: Dialect) -> PyResult<&'static [Column]> {
     let format = by_name(format).map_err(|error| raise(py, error))?;
     Ok(format.columns(dialect))
-}
-
-/// The field of a column.
-fn field(column: &Column, value: Bound<'_, PyAny>, texts: &mut Texts) -> PyResult<Field> {
-    if column.name == VALUE {
-        return Ok(Field::Value);
-    }
-    if value.is_none() {
-        return Ok(Field::Other(value.unbind()));
-    }
-    let bytes = || value.cast::<PyBytes>().map_err(|_| wrong(column.name));
-    Ok(match column.kind {
-        ColumnKind::Uuid => {
-            let uuid = bytes()?.as_bytes().try_into();
-            Field::Uuid(Uuid(uuid.map_err(|_| wrong(column.name))?))
-        }
-        ColumnKind::Timestamp => Field::Timestamp(value.extract()?),
-        ColumnKind::Int64 => Field::Int64(value.extract()?),
-        ColumnKind::Text => Field::Text(texts.get(bytes()?.as_bytes())),
-        ColumnKind::Binary => Field::Binary(bytes()?.clone().unbind()),
-        _ => Field::Other(value.unbind()),
-    })
 }
 
 impl Record {
@@ -81,35 +59,21 @@ impl Record {
         if columns.len() != values.len() {
             return Err(wrong("there is not one for each column"));
         }
-        let mut own_value = None;
-        let mut fields = Vec::with_capacity(columns.len());
-        let mut texts = Texts::default();
-        for (column, value) in columns.iter().zip(values.iter()) {
-            if column.name == VALUE {
-                own_value = Some(value.clone());
+        let fields = columns.iter().zip(values).map(|(column, value)| {
+            let is_message = value.is_none() || value.is_instance_of::<PyBytes>();
+            if column.name == VALUE && !is_message {
+                return Err(wrong(VALUE));
             }
-            fields.push(field(column, value, &mut texts)?);
-        }
-        let is_message =
-            |value: &Bound<'_, PyAny>| value.is_none() || value.is_instance_of::<PyBytes>();
-        let value = own_value.filter(is_message).ok_or_else(|| wrong(VALUE))?;
-        let is_last = columns.last().is_some_and(|column| column.name == VALUE);
-        if fields.len() <= FEW + 1 && is_last {
-            fields.resize_with(FEW, || Field::Value);
-        }
-        let fields = match fields.try_into() {
-            Ok(few) => OwnFields::Few(few),
-            Err(many) => OwnFields::Many(many.into()),
-        };
+            from_python(&value, column.kind, column.name).map_err(|_| wrong(column.name))
+        });
+        let fields: Vec<FieldIn<'_>> = fields.collect::<PyResult<_>>()?;
         let cause_named = |name| Cause::ALL.iter().copied().find(|own| own.as_str() == name);
         let named = cause.map(|name| cause_named(name).ok_or_else(|| wrong("cause")));
-        Ok(Self {
-            format: by_name(format).map_err(|error| raise(py, error))?.name,
-            columns,
-            fields,
-            value: value.unbind(),
-            position,
-            cause: named.transpose()?,
-        })
+        let format = by_name(format).map_err(|error| raise(py, error))?.name;
+        let value = |place: usize| match fields.get(place) {
+            Some(field) => field.value(),
+            None => Value::Null, // there is one for each column
+        };
+        RecordMaker::new(format, columns).of_values(py, value, position, named.transpose()?)
     }
 }
