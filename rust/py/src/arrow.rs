@@ -169,11 +169,8 @@ pub(crate) fn import(
         return Ok(Box::new(take_stream(capsule.cast()?)?));
     }
     if object.hasattr("__arrow_c_array__")? {
-        let capsules: Bound<'_, PyTuple> = object.call_method0("__arrow_c_array__")?.cast_into()?;
-        return Ok(Box::new(std::iter::once(Ok(take_array(
-            capsules.get_item(0)?.cast()?,
-            capsules.get_item(1)?.cast()?,
-        )?))));
+        let rows = take_rows(take_data(object)?)?;
+        return Ok(Box::new(std::iter::once(Ok(rows))));
     }
     let kind = object.get_type().qualname()?;
     Err(PyTypeError::new_err(format!(
@@ -185,10 +182,7 @@ pub(crate) fn import(
 /// `None` where it is none of these.
 pub(crate) fn import_arrays(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<ArrayRef>>> {
     if object.hasattr("__arrow_c_array__")? {
-        let capsules: Bound<'_, PyTuple> = object.call_method0("__arrow_c_array__")?.cast_into()?;
-        let (schema, array) = (capsules.get_item(0)?, capsules.get_item(1)?);
-        let data = take_data(schema.cast()?, array.cast()?)?;
-        return Ok(Some(vec![make_array(data)]));
+        return Ok(Some(vec![make_array(take_data(object)?)]));
     }
     if !object.hasattr("__arrow_c_stream__")? {
         return Ok(None);
@@ -197,7 +191,7 @@ pub(crate) fn import_arrays(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Ar
     if object.hasattr("chunks")? {
         let mut arrays = Vec::new();
         for chunk in object.getattr("chunks")?.try_iter()? {
-            arrays.extend(import_arrays(&chunk?)?.unwrap_or_default());
+            arrays.extend(import_arrays(&chunk?)?.into_iter().flatten());
         }
         return Ok(Some(arrays));
     }
@@ -237,7 +231,9 @@ fn is_shallow(schema: &FFI_ArrowSchema) -> bool {
 }
 
 #[allow(unsafe_code)]
-fn take_data(schema: &Bound<'_, PyCapsule>, array: &Bound<'_, PyCapsule>) -> PyResult<ArrayData> {
+fn take_data(object: &Bound<'_, PyAny>) -> PyResult<ArrayData> {
+    let capsules = object.call_method0("__arrow_c_array__")?;
+    let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) = capsules.extract()?;
     let schema = schema
         .pointer_checked(Some(SCHEMA))?
         .cast::<FFI_ArrowSchema>();
@@ -256,11 +252,7 @@ fn take_data(schema: &Bound<'_, PyCapsule>, array: &Bound<'_, PyCapsule>) -> PyR
     Ok(data)
 }
 
-fn take_array(
-    schema: &Bound<'_, PyCapsule>,
-    array: &Bound<'_, PyCapsule>,
-) -> PyResult<RecordBatch> {
-    let data = take_data(schema, array)?;
+fn take_rows(data: ArrayData) -> PyResult<RecordBatch> {
     if !matches!(data.data_type(), DataType::Struct(_)) || data.null_count() > 0 {
         return Err(PyTypeError::new_err(format!(
             "expected an Arrow record batch, not an array of {}",

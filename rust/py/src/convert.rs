@@ -15,7 +15,6 @@ use crate::options::Named;
 use crate::parity::AUTO;
 use crate::read_options::ReadArguments;
 use crate::reader::Reader;
-use crate::remote::within;
 use crate::report::Report;
 use crate::verify::{Progress, teller};
 use crate::write_options::WriteArguments;
@@ -77,11 +76,6 @@ impl ConvertArguments<'_> {
                 let arguments = ReadArguments {
                     sidecar: AUTO,
                     ..ReadArguments::default()
-                };
-                let within = within(source, &None, &None)?;
-                let arguments = ReadArguments {
-                    filesystem: within.as_ref(),
-                    ..arguments
                 };
                 let given = arguments.open(source)?.0;
                 // Of a segment of a log that was sealed since it was listed, all is converted.

@@ -77,45 +77,47 @@ fn object<'py>(py: Python<'py>, format: &Format, options: &Options) -> PyResult<
 fn options_of<'py>(py: Python<'py>, options: &[FormatOption]) -> PyResult<Bound<'py, PyDict>> {
     let by_name = PyDict::new(py);
     for option in options {
-        let fields = PyDict::new(py);
-        fields.set_item("name", option.name)?;
-        let kind = match option.kind {
+        let (name, about) = (option.name, option.about);
+        let made = match option.kind {
             OptionKind::Flag { default } => {
-                fields.set_item("default", default)?;
-                "flag"
+                typed(py, "FormatOption", (name, "flag", about, default))
             }
             OptionKind::Number {
                 default,
                 least,
                 most,
-            } => {
-                fields.set_item("default", default)?;
-                fields.set_item("minimum", least)?;
-                fields.set_item("maximum", most)?;
-                "number"
-            }
+            } => typed(
+                py,
+                "FormatOption",
+                (name, "number", about, default, least, most),
+            ),
             OptionKind::Bytes {
                 default,
                 least,
                 most,
-            } => {
-                fields.set_item("default", default)?;
-                fields.set_item("minimum", least)?;
-                fields.set_item("maximum", most)?;
-                "bytes"
-            }
+            } => typed(
+                py,
+                "FormatOption",
+                (name, "bytes", about, default, least, most),
+            ),
             OptionKind::Name(choices) => {
-                fields.set_item("default", choices.first())?;
-                fields.set_item("choices", PyTuple::new(py, choices)?)?;
-                "name"
+                let all = PyTuple::new(py, choices)?;
+                let fields = (
+                    name,
+                    "name",
+                    about,
+                    choices.first(),
+                    py.None(),
+                    py.None(),
+                    all,
+                );
+                typed(py, "FormatOption", fields)
             }
-            OptionKind::Key => "key",
-            OptionKind::Index => "index",
-            _ => "other",
+            OptionKind::Key => typed(py, "FormatOption", (name, "key", about)),
+            OptionKind::Index => typed(py, "FormatOption", (name, "index", about)),
+            _ => typed(py, "FormatOption", (name, "other", about)),
         };
-        fields.set_item("kind", kind)?;
-        fields.set_item("about", option.about)?;
-        by_name.set_item(option.name, typed_by_name("FormatOption", &fields)?)?;
+        by_name.set_item(name, made?)?;
     }
     Ok(by_name)
 }

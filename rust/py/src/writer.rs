@@ -191,7 +191,10 @@ impl Writer {
     ) -> PyResult<()> {
         let ended = py.detach(|| {
             let mut writer = self.open.writer.hold()?;
-            let ended = writer.as_deref_mut().map_or(Ok(()), work);
+            let ended = match writer.as_deref_mut() {
+                Some(writer) => work(writer),
+                None => Ok(()), // closed before
+            };
             if ended.is_ok() {
                 *writer = None;
             }
@@ -501,35 +504,35 @@ impl Unclosed for Open {
     }
 
     fn keep(&self, py: Python<'_>) -> Option<PyResult<()>> {
-        if self.forks != forks() {
-            return None;
-        }
-        let kept = py.detach(|| {
-            let mut writer = self.writer.hold()?;
-            Ok::<_, InUse>(writer.as_deref_mut().map(|writer| {
-                if self.format.is_appended_to() {
-                    return writer.flush();
-                }
-                let text = "the file is there when it is closed: close the writer, or use `with`";
-                Err(seglake::Error::Usage(text.to_owned()))
-            }))
-        });
-        match kept {
-            Ok(kept) => kept.map(|kept| kept.map_err(|error| raise(py, error))),
-            Err(in_use) => Some(Err(in_use.into())),
-        }
+        self.left(py, |writer| {
+            let writer = writer.as_deref_mut()?;
+            if self.format.is_appended_to() {
+                return Some(writer.flush());
+            }
+            let text = "the file is there when it is closed: close the writer, or use `with`";
+            Some(Err(seglake::Error::Usage(text.to_owned())))
+        })
     }
 
     fn end(&self, py: Python<'_>) -> Option<PyResult<()>> {
+        self.left(py, |writer| {
+            writer.take().map(|mut writer| writer.abandon())
+        })
+    }
+}
+
+impl Open {
+    /// Does what is left to do with the writer, unless it is another process's.
+    fn left(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Option<Box<dyn format::Writer>>) -> Option<seglake::Result<()>> + Send,
+    ) -> Option<PyResult<()>> {
         if self.forks != forks() {
             return None;
         }
-        let ended = py.detach(|| {
-            let writer = self.writer.hold().map(|mut writer| writer.take());
-            Ok::<_, InUse>(writer?.map(|mut writer| writer.abandon()))
-        });
-        match ended {
-            Ok(ended) => ended.map(|ended| ended.map_err(|error| raise(py, error))),
+        match py.detach(|| Ok::<_, InUse>(work(&mut *self.writer.hold()?))) {
+            Ok(done) => done.map(|done| done.map_err(|error| raise(py, error))),
             Err(in_use) => Some(Err(in_use.into())),
         }
     }
