@@ -21,7 +21,9 @@ const ERRORS: &str = "seglake._errors";
 
 /// The exception for an error of the core.
 pub(crate) fn raise(py: Python<'_>, error: Error) -> PyErr {
-    exception(py, error).unwrap_or_else(|failure| failure)
+    match exception(py, error) {
+        Ok(exception) | Err(exception) => exception,
+    }
 }
 
 /// Runs `work` without the GIL. What it returns as an error is raised.
@@ -270,10 +272,10 @@ fn os_error(
 
 /// The system's error as Python's own calls raise it: in its words alone.
 pub(crate) fn of_system(py: Python<'_>, path: &Path, error: &std::io::Error) -> PyErr {
-    number_and_words(py, error).map_or_else(
-        |failure| failure,
-        |(number, words)| numbered(number, Some(path), words),
-    )
+    match number_and_words(py, error) {
+        Ok((number, words)) => numbered(number, Some(path), words),
+        Err(failure) => failure,
+    }
 }
 
 fn number_and_words(py: Python<'_>, error: &std::io::Error) -> PyResult<(Option<i32>, String)> {

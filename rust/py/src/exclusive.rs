@@ -69,6 +69,11 @@ impl From<InUse> for PyErr {
     }
 }
 
+/// Waits for a lock. A thread that panicked with it leaves the value as it was.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A value that one thread at a time uses.
 pub(crate) struct Exclusive<T> {
     /// The number of the thread that uses it; 0 if none does.
@@ -88,7 +93,7 @@ impl<T: Send> Exclusive<T> {
     pub(crate) fn hold(&self) -> Result<Held<'_, T>, InUse> {
         match self.try_hold()? {
             Some(held) => Ok(held),
-            None => Ok(self.held(self.value.lock().unwrap_or_else(PoisonError::into_inner))),
+            None => Ok(self.held(lock(&self.value))),
         }
     }
 

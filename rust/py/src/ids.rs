@@ -44,7 +44,7 @@ pub(crate) fn id_from_arguments(
         }
         values.push(from_python(&value, column.kind, column.name)?);
     }
-    let named = fields.map_or(0, |fields| fields.len());
+    let named = fields.into_iter().flatten().count();
     if given.next().is_some() || args.len() + named != identifying.len() {
         return Err(usage());
     }
@@ -86,22 +86,21 @@ pub(crate) fn ids_from_arrow(
     array: &dyn Array,
 ) -> PyResult<Vec<Option<RecordId>>> {
     use arrow_array::cast::AsArray;
-    let arrays: Vec<&dyn Array> = match (identifying, array.as_struct_opt()) {
-        ([_], None) => vec![array],
+    let arrays: Option<Vec<&dyn Array>> = match (identifying, array.as_struct_opt()) {
+        ([_], None) => Some(vec![array]),
         (_, Some(fields)) => {
             let field = |column: &&Column| fields.column_by_name(column.name).map(|own| &**own);
-            let found: Option<Vec<&dyn Array>> = identifying.iter().map(field).collect();
-            found.unwrap_or_default()
+            identifying.iter().map(field).collect()
         }
-        _ => Vec::new(),
+        _ => None,
     };
-    if arrays.is_empty() {
-        return Err(PyValueError::new_err(format!(
+    let arrays = arrays.ok_or_else(|| {
+        PyValueError::new_err(format!(
             "{} records are found by {}: give an array of that, or a struct of these fields",
             format.name,
             format.identifier.join(", ")
-        )));
-    }
+        ))
+    })?;
     if let (
         [array],
         [

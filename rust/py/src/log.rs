@@ -261,11 +261,8 @@ impl SegmentLog {
     /// []
     #[getter]
     fn recovered<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let steps = self.open.writer.as_ref().map_or(&[][..], Log::recovered);
-        steps
-            .iter()
-            .map(|step| recovery_to_python(py, step))
-            .collect()
+        let steps = self.open.writer.iter().flat_map(Log::recovered);
+        steps.map(|step| recovery_to_python(py, step)).collect()
     }
 
     /// Appends one record and waits as `durability` says. Returns its UUID.
@@ -734,7 +731,10 @@ impl SegmentLog {
         start: Option<&Bound<'_, PyAny>>,
         on_damage: Option<&str>,
     ) -> PyResult<Tail> {
-        let from = start.map_or(Ok(TailFrom::Now), tail_from)?;
+        let from = match start {
+            Some(start) => tail_from(start)?,
+            None => TailFrom::Now,
+        };
         let reader = self.reading(py, on_damage)?;
         let tail = detached(py, || reader.tail(from))?;
         Ok(Tail::new(tail, self.reader.columns()))

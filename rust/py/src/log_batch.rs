@@ -161,7 +161,10 @@ pub(crate) fn write_records(
         }
     });
     // In pieces, so that not all records have to be in memory. A list says how many there are.
-    let room = records.cast::<PyList>().map_or(0, PyListMethods::len);
+    let room = match records.cast::<PyList>() {
+        Ok(list) => list.len(),
+        Err(_) => 0,
+    };
     let mut is_over = false;
     while !is_over {
         let room = room.saturating_sub(uuids.len());

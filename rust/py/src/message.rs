@@ -65,9 +65,10 @@ pub(crate) fn decode_system<'py>(
     let dialect = dialect_of(py, dialect)?;
     let bytes = buffer_bytes(data, "data")?;
     let system = oplog::decode_system(&bytes, dialect).map_err(|error| raise(py, error))?;
-    let checkpoint = system.checkpoint.map_or(Value::Null, |(hash, length)| {
-        Value::Struct(vec![Value::Binary(hash), Value::UInt64(length)])
-    });
+    let checkpoint = match system.checkpoint {
+        Some((hash, length)) => Value::Struct(vec![Value::Binary(hash), Value::UInt64(length)]),
+        None => Value::Null,
+    };
     let mut columns = columns(dialect).iter();
     let kind = columns
         .find(|column| column.name == "checkpoint")

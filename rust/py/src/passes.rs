@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -12,7 +12,7 @@ use seglake::store::LogReader;
 use seglake::verbs;
 
 use crate::error::{damage_warning, warn};
-use crate::exclusive::InUse;
+use crate::exclusive::{InUse, lock};
 use crate::log_facts::warn_of_skipped;
 
 /// What passes are over.
@@ -87,15 +87,12 @@ impl Shared {
     }
 
     pub(crate) fn begin(&self, pass: Arc<dyn Pass>) {
-        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = latest.replace(pass);
-        drop(latest);
+        let before = lock(&self.latest).replace(pass);
         drop(before); // which may run Python code
     }
 
     pub(crate) fn latest(&self) -> Option<Arc<dyn Pass>> {
-        let latest = self.latest.lock();
-        latest.unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.latest).clone()
     }
 
     /// Warns, unless the reader has warned of damage already, that something was not found because of damage.

@@ -563,15 +563,14 @@ impl Reader {
     fn ledger(&self, py: Python<'_>, damaged_only: bool) -> PyResult<Ledger> {
         self.shared.check_open()?;
         // The ledger is of the whole file, or of what it grew by.
-        let start = self.passes.growth.as_ref();
-        let start = start.map_or(Start::Beginning, Start::Growth);
-        let ledger =
-            py.detach(|| verbs::Ledger::starting(self.source.clone(), &self.options, start));
-        Ok(Ledger::new(
-            ledger.map_err(|error| raise(py, error))?,
-            self.shared.clone(),
-            damaged_only,
-        ))
+        let start = match &self.passes.growth {
+            Some(growth) => Start::Growth(growth),
+            None => Start::Beginning,
+        };
+        let ledger = detached(py, || {
+            verbs::Ledger::starting(self.source.clone(), &self.options, start)
+        })?;
+        Ok(Ledger::new(ledger, self.shared.clone(), damaged_only))
     }
 
     /// The damaged ranges that the latest pass has met so far, as in `Report.damage`: after reading to the end, all that concerned

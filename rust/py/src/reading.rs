@@ -23,8 +23,8 @@ pub(crate) fn copy(bytes: &Bound<'_, PyAny>, buffer: &mut [u8]) -> PyResult<()> 
 
 /// Runs Python code, unless the interpreter is ending.
 pub(crate) fn attached<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> PyResult<T> {
-    let ending = || Err(PyRuntimeError::new_err("the interpreter is ending"));
-    Python::try_attach(work).unwrap_or_else(ending)
+    let ending = || PyRuntimeError::new_err("the interpreter is ending");
+    Python::try_attach(work).ok_or_else(ending)?
 }
 
 /// The exception goes along: it becomes the cause of the one that is raised.

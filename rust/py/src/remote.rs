@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyRuntimeError;
@@ -12,7 +12,7 @@ use pyo3::types::PyType;
 use seglake::source::{ReadAhead, Source};
 use seglake::{Error, Result};
 
-use crate::exclusive::forks;
+use crate::exclusive::{forks, lock};
 use crate::reading::{attached, copy, failed};
 
 /// A file system of `pyarrow.fs` or `fsspec`.
@@ -223,7 +223,7 @@ impl RemoteObject {
     }
 
     fn reads(&self) -> MutexGuard<'_, Reads> {
-        self.reads.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.reads)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Times, UUIDs and record fields between Rust and Python.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
 use pyo3::intern;
@@ -12,7 +12,7 @@ use seglake::text::escape;
 use seglake::uuid6::Generator;
 use uuid::Uuid;
 
-use crate::exclusive::forks;
+use crate::exclusive::{forks, lock};
 use crate::numbers::wrong_type;
 
 /// `uuid.UUID`.
@@ -203,7 +203,7 @@ pub(crate) fn uuid_at(micros: i64) -> PyResult<Uuid> {
 
 fn new_uuid(micros: Option<i64>) -> PyResult<Uuid> {
     static GENERATOR: Mutex<Option<(u64, Generator)>> = Mutex::new(None);
-    let mut kept = GENERATOR.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kept = lock(&GENERATOR);
     // Another one after a fork: two processes must not give out the same.
     if kept.as_ref().is_some_and(|(own, _)| *own != forks()) {
         *kept = None;
