@@ -54,6 +54,7 @@ def test_writing_again_changes_nothing() -> None:
         ('    """The part as JSON, which is opaque', '    """The part as text, which is opaque'),
         ('"""Whether it is the whole file.', '"""Whether it is all of the file.'),
         (">>> part.is_whole\n", ">>> part.is_part\n"),
+        ("    zero_torn_tail: bool = False,\n", "    zero_torn_tail: int = 0,\n"),
     ],
 )
 def test_what_differs_is_written_anew(old: str, new: str) -> None:
