@@ -641,6 +641,7 @@ def convert(
     set: Mapping[str, Any] | None = None,
     options: NewFileOptions | None = None,
     if_exists: Literal["error", "overwrite"] = "error",
+    dry_run: bool = False,
     progress: Callable[[int, int], object] | None = None,
 ) -> Report:
     """Writes the records of a file to a new one of any format, which appears under its name when it is complete, and
@@ -656,6 +657,8 @@ def convert(
     options: those of `create` for the new file, and its `key`: {"dialect": "draft-1.1"}.
     if_exists: "error" raises FileExistsError where there is a file; "overwrite" replaces it once the new one is
         complete.
+    dry_run: do all of it except that the new file appears: to learn whether all records can be stored, and what
+        would be lost.
     progress: called as in `verify`, with bytes of the source.
 
     Raises what `open` and `create` raise; ValueError for a record that the new format cannot hold, for a key that

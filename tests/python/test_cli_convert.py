@@ -1,5 +1,6 @@
 """`seglake convert`."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -287,3 +288,22 @@ def test_info_tells_what_was_written(tmp_path: Path) -> None:
     assert facts(sample(tmp_path, "oplog"))["dialect"] == "draft"
     named = facts(tmp_path / "sample.oplog", "--format", "oplog", "--dialect", "draft-1.1")
     assert (named["dialect"], named["confidence"]) == ("draft-1.1", "given")
+
+
+def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
+    path, new = sample(tmp_path, "active"), tmp_path / "new.chunks"
+    drop = ["--drop", "uuid,type"]
+    done = here("convert", "--dry-run", path, new, *drop)
+    assert (done.status, done.err) == (0, "")
+    assert done.out == f"{path}: {RECORDS} records can be converted, nothing was written\n"
+    told = here("convert", "--dry-run", "--json", path, new, *drop)
+    assert told.status == 0
+    assert json.loads(told.out)["written"] is None
+    # A file that is there is refused without --overwrite, and stays with it.
+    assert here("convert", path, new, *drop).status == 0
+    before = new.read_bytes()
+    assert here("convert", "--dry-run", path, new, *drop).status == 2
+    assert here("convert", "--dry-run", "--overwrite", path, new, *drop).status == 0
+    assert here("convert", "--dry-run", "--overwrite", path, new).status == 2
+    assert new.read_bytes() == before
+    assert {own.name for own in tmp_path.iterdir()} <= {path.name, new.name, "new.index"}

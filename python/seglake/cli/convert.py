@@ -77,6 +77,7 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: Sequence
     "version of a tenant file; level, chunk_bytes, chunk_records and index of a chunked one; can be given again.",
 )
 @options.overwrite
+@click.option("--dry-run", is_flag=True, help="Convert all records, to see whether they fit, but write no file.")
 @options.as_json("One JSON object: what was written, and the report on SRC.")
 @options.wanted
 @options.on_damage
@@ -90,6 +91,7 @@ def command(
     settings: dict[str, str],
     texts: dict[str, str],
     overwrite: bool,
+    dry_run: bool,
     as_json: bool,
     sidecar: str | None,
     spool_limit: int,
@@ -121,11 +123,12 @@ def command(
                     set=filled,
                     options=cast("Any", write),
                     if_exists=options.if_exists(overwrite=overwrite),
+                    dry_run=dry_run,
                     progress=advance,
                 )
         except seglake.exceptions.ColumnsError as error:
             raise Trouble(f"{printable(with_options(str(error)))}\n{_COLUMNS_NEXT}") from error
-    return tell_written(report, file, destination, as_json=as_json)
+    return tell_written(report, file, None if dry_run else destination, as_json=as_json)
 
 
 def _typed_options(target: str, texts: dict[str, str]) -> dict[str, Any]:

@@ -149,13 +149,18 @@ def check_destination(source: Input, path: str) -> None:
         raise Trouble(f"{shown}: is the file that is being read: name another one")
 
 
-def tell_written(report: Report, source: Input, path: str, protected: Protected | None = None, *, as_json: bool) -> int:
-    """Say what was written where, and what of the source was skipped; return the exit status."""
-    size = Path(path).stat().st_size
+def tell_written(
+    report: Report, source: Input, path: str | None, protected: Protected | None = None, *, as_json: bool
+) -> int:
+    """Say what was written where, if anything was, and what of the source was skipped; return the exit status."""
+    size = 0 if path is None else Path(path).stat().st_size
     if as_json:
-        written = {"path": path, "nbytes": size}
+        written = None if path is None else {"path": path, "nbytes": size}
         said = {"written": written, "source": {**report.to_dict(), "path": source.path}}
         click.echo(json_text(said if protected is None else {**said, "protected": protected.to_dict()}))
+    elif path is None:
+        fits = f"{count(report.records, 'record')} can be converted, nothing was written"
+        click.echo(f"{printable(source.label)}: {fits}")
     else:
         click.echo(f"{printable(path)}: {count(report.records, 'record')}, {exact_size(size)}")
         if protected is not None:

@@ -35,6 +35,7 @@ with_keywords! {
 ///     ones of the present.
 /// options: those of `create` for the new file, and its `key`: {"dialect": "draft-1.1"}.
 /// if_exists: "error" raises FileExistsError where there is a file; "overwrite" replaces it once the new one is complete.
+/// dry_run: do all of it except that the new file appears: to learn whether all records can be stored, and what would be lost.
 /// progress: called as in `verify`, with bytes of the source.
 ///
 /// Raises what `open` and `create` raise; ValueError for a record that the new format cannot hold, for a key that is probably
@@ -52,6 +53,7 @@ fn convert(source: &Bound<'_, PyAny>, destination: Destination; ConvertArguments
     set: Option<Py<PyDict>> = None,
     options: Option<Named> = None,
     if_exists: Existing = ERROR,
+    dry_run: bool = false,
     progress: Option<Progress> = None,
 }) -> Report;
 }
@@ -92,7 +94,8 @@ impl ConvertArguments<'_> {
                 .write(write)
                 .drop(&self.drop)
                 .set(&set)
-                .if_exists(self.if_exists.0);
+                .if_exists(self.if_exists.0)
+                .dry_run(self.dry_run);
             verbs::convert(source, &options, destination.as_ref(), &conversion, tell)
         });
         converted

@@ -25,6 +25,7 @@ pub struct ConvertOptions<'a> {
     drop: &'a [String],
     set: &'a [(String, Value<'a>)],
     if_exists: IfExists,
+    dry_run: bool,
 }
 
 impl ConvertOptions<'_> {
@@ -37,6 +38,7 @@ impl ConvertOptions<'_> {
             drop: &[],
             set: &[],
             if_exists: IfExists::default(),
+            dry_run: false,
         }
     }
 }
@@ -58,6 +60,10 @@ impl<'a> ConvertOptions<'a> {
     setter!(
         /// Whether an existing file is an error or replaced. It cannot be appended to.
         if_exists: IfExists
+    );
+    setter!(
+        /// Whether all is done except that the new file appears: to learn whether all records can be stored.
+        dry_run: bool
     );
 }
 
@@ -281,7 +287,9 @@ pub fn convert(
     let inside = staging.inside();
     let converted = write(source, &options, &inside, conversion, &plan, &mut progress);
     let report = converted.map_err(|error| staging.outside(error))?;
-    staging.commit()?;
+    if !conversion.dry_run {
+        staging.commit()?;
+    }
     Ok(report)
 }
 
