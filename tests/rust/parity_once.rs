@@ -40,8 +40,10 @@ fn samples() -> Vec<Sample> {
     samples
 }
 
+type WithSidecar = (Sample, BTreeSet<Row>, Vec<u8>);
+
 /// The samples with their rows and sidecars.
-static PROTECTED: LazyLock<Vec<(Sample, BTreeSet<Row>, Vec<u8>)>> = LazyLock::new(|| {
+static PROTECTED: LazyLock<Vec<WithSidecar>> = LazyLock::new(|| {
     let with_sidecar = |sample: Sample| {
         let plain: Arc<dyn Source> = Arc::new(BytesSource::new(sample.bytes.clone()));
         let (rows, _) = rows_of(&plain, &sample.options);
