@@ -151,8 +151,7 @@ def run_target(binaries: Path, target: str, seconds: int) -> str | None:
             reason[0] if reason else output[-2000:],
             f"  again:     {binaries / target} {crash}",
             f"  smaller:   {binaries / target} -minimize_crash=1 -max_total_time=60 {crash}",
-            f"  as a test: cp {crash} {committed.relative_to(ROOT)}/ "
-            "&& cargo test --test integration corpus::",
+            f"  as a test: cp {crash} {committed.relative_to(ROOT)}/ && cargo test --test integration corpus::",
         ]
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, Self, final, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final, overload
 from uuid import UUID
 
 from ._json_text import json_text
@@ -290,7 +290,7 @@ class Uuids(Sequence[UUID]):
             return self._data == other._data
         return list(self) == other if isinstance(other, list) else NotImplemented
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # pyright: ignore[reportIncompatibleMethodOverride]
 
     def __repr__(self) -> str:
         parts = [self] if len(self) <= 2 * _SHOWN else [self[:_SHOWN], self[-_SHOWN:]]

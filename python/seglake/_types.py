@@ -542,13 +542,13 @@ class Diagnosis(NamedTuple):
     certainty: Literal["proven", "likely", "possible"] | None
     evidence: str
     against: str
-    before: Neighbour | None
-    after: Neighbour | None
-    repairs: list[Repair]
     regained: int
     is_sound: bool
     missing_bytes: int | None
     missing_records: int | None
+    before: Neighbour | None
+    after: Neighbour | None
+    repairs: list[Repair]
     ranges: list[Span]
     edits: list[Edit]
     place: tuple[int, int]
