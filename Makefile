@@ -232,7 +232,7 @@ lint: lint-python lint-rust ## Run the linters and type checks alone
 lint-python: $(VENV)/.requirements
 	$(BIN)/ruff check $(CHECKED_PYTHON)
 	$(BIN)/ruff format --check $(CHECKED_PYTHON)
-	$(BIN)/lint-imports
+	PYTHONPATH=python $(BIN)/lint-imports
 	$(BIN)/pyright
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions .github/actions/*/action.yml
