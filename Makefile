@@ -215,7 +215,7 @@ corpus: $(VENV)/.fuzz ## Copy the inputs that fuzzing found into fuzz/corpus, wi
 # files get the present time, so that they are compiled anew where an older state was.
 compare: $(VENV)/.requirements ## Compare what the crate reads and writes with COMPARE_BEFORE, on COMPARE_MUTATIONS (10000) changed files a format
 	rm -rf compare/before && mkdir compare/before
-	git archive $(COMPARE_BEFORE) Cargo.toml LICENSE rust tests/rust/main.rs | tar -x -m -C compare/before
+	git archive $(COMPARE_BEFORE) Cargo.toml LICENSE rust tests/rust benches | tar -x -m -C compare/before
 	sed -i.was 's/"0\.1\.0"/"0.1.0-before"/' compare/before/Cargo.toml compare/before/rust/*/Cargo.toml
 	RUSTFLAGS="--cfg fuzzing" $(CARGO) run --quiet --release --manifest-path compare/Cargo.toml --target-dir compare/target/tiny -- --mutations $(COMPARE_MUTATIONS) $(COMPARE_ARGS)
 	$(CARGO) run --quiet --release --manifest-path compare/Cargo.toml -- --mutations $(COMPARE_MUTATIONS) $(COMPARE_ARGS)
