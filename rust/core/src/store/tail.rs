@@ -99,7 +99,7 @@ impl Tail {
     fn begin(reader: LogReader, from: TailFrom) -> Result<Self> {
         let view = reader.view()?;
         let mut tail = Self {
-            sequence: place_of(view.segments.first()),
+            sequence: sequence_of(view.segments.first()),
             file: None,
             offset: 0,
             last: None,
@@ -133,7 +133,7 @@ impl Tail {
             }
             TailFrom::Now => {
                 let newest = view.segments.last();
-                tail.sequence = place_of(newest);
+                tail.sequence = sequence_of(newest);
                 if let Some(newest) = newest {
                     tail.is_complete = !tail.reader.reach(&view, newest).is_limit;
                 }
@@ -278,7 +278,7 @@ impl Tail {
         let last = self.last.map(Uuid::from_bytes);
         let is_before = |segment: &&Segment| last.is_some_and(|last| segment.id.first <= last);
         let within = segments.iter().rev().find(is_before).or(segments.first());
-        self.sequence = place_of(within);
+        self.sequence = sequence_of(within);
         Ok(())
     }
 
@@ -463,8 +463,8 @@ impl Tail {
     }
 }
 
-/// The place in the log of a segment; that of the first one if there is none yet.
-fn place_of(segment: Option<&Segment>) -> u64 {
+/// The sequence number of a segment; that of the first one if there is none yet.
+fn sequence_of(segment: Option<&Segment>) -> u64 {
     match segment {
         Some(segment) => segment.id.sequence,
         None => 1,

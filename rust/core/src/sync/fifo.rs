@@ -1,4 +1,4 @@
-//! A queue between two threads, bounded by bytes.
+//! A queue between threads, bounded by bytes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -25,7 +25,7 @@ use crate::record::{Checked, Rows};
 use crate::saturating::saturating_usize;
 use crate::source::{Bound, Source, Window, data_end, expected_len};
 
-/// The units of a format. It has what a scan needs beside its [`State`](Self::State): windows of searches, and the like.
+/// The units of a format. It has what a scan needs beside its [`State`](Self::State), such as conditions or a step's rows.
 pub(crate) trait Unit: Send + Sized {
     /// What a [`Carry`] has beside the offset, the budget and the pending range.
     type State: Serialize + DeserializeOwned + Send;

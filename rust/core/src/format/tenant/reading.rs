@@ -129,9 +129,10 @@ impl ScanState {
             self.ranges = Ranges::new(None, entry.offset);
         }
         let is_given = entry.messages > 0 && !self.found.is_silent;
+        let (filter, source) = (&self.emitter.filter, &*self.input.source);
         if !is_given
             || from.is_some_and(|from| end <= from)
-            || !self.matches(entry.partition, tenant)?
+            || !has_tenant(filter, source, entry.partition, tenant)?
         {
             return Ok(false);
         }
@@ -144,11 +145,5 @@ impl ScanState {
         };
         self.emitter.begin(open, checks);
         Ok(true)
-    }
-
-    /// Whether records of this partition and tenant match.
-    pub(super) fn matches(&self, partition: u32, tenant: &Name) -> Result<bool> {
-        let source = &*self.input.source;
-        has_tenant(&self.emitter.filter, source, partition, tenant)
     }
 }
