@@ -72,7 +72,7 @@ class Protected(_Result):
         healed: whether the sidecar was damaged, and repaired before that.
         profile: how many data and parity blocks a group has.
         nbytes: the length of the file in bytes.
-        covered_bytes: how many bytes of the file are covered, from its beginning: all, but for unused space and a torn
+        covered_bytes: how many bytes of the file are covered, from its beginning: all except unused space and a torn
             tail.
         sidecar_bytes: the length of the sidecar in bytes.
         verified_from: where what was verified by its own format begins: 0, or where the file was covered to if only

@@ -10,6 +10,7 @@ use crate::options::Named;
 use crate::read_options::ReadArguments;
 use crate::remote::{Filesystem, StorageOptions, within};
 use crate::source::given_in;
+use crate::typed::result;
 
 /// A `seglake.types.Detection`.
 type Detection = Py<PyAny>;
@@ -49,8 +50,6 @@ impl DetectArguments {
             None => "unknown",
         };
         let name = found.format.map(|format| format.name);
-        let results = py.import("seglake._results")?;
-        let detection = results.call_method1("Detection", (name, confidence, found.reason));
-        detection.map(Bound::unbind)
+        result(py, "Detection", (name, confidence, found.reason))
     }
 }

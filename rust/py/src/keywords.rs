@@ -3,7 +3,7 @@
 /// Declares a function, and a struct of its keyword arguments that has a method of the function's name.
 ///
 /// The signature that Python shows is made of the same list, and so is that of the stub: `scripts/stub_docs.py` reads the
-/// types here. An attribute before a name is that of the function's argument. With `[keywords]` behind its name the struct
+/// types here. An attribute before a name is that of the function's argument. With `[keywords]` after its name the struct
 /// has a method that gives its fields as a dict of keyword arguments.
 macro_rules! with_keywords {
     (

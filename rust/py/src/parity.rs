@@ -105,8 +105,7 @@ impl SidecarArgument {
         let Some(path) = path else {
             return Ok(None);
         };
-        let opened = detached(py, || open_sidecar(&path, &Options::default()))?;
-        let sidecar = opened;
+        let sidecar = detached(py, || open_sidecar(&path, &Options::default()))?;
         Ok(sidecar.map(|sidecar| Arc::new(sidecar) as Arc<dyn Source>))
     }
 

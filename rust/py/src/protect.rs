@@ -14,6 +14,7 @@ use crate::keywords::with_keywords;
 use crate::options::Named;
 use crate::read_options::ReadArguments;
 use crate::report::Report;
+use crate::typed::result;
 use crate::verify::{Progress, teller};
 
 /// The name of a format for files that have none of the others.
@@ -110,7 +111,6 @@ impl ProtectArguments<'_> {
             protected.verified_from,
             protected.report.map(Report),
         );
-        let results = py.import("seglake._results")?;
-        results.call_method1("Protected", fields).map(Bound::unbind)
+        result(py, "Protected", fields)
     }
 }

@@ -17,6 +17,7 @@ use crate::read_options::ReadArguments;
 use crate::remote::{Filesystem, StorageOptions, within};
 use crate::report::Report;
 use crate::source::given_in;
+use crate::typed::result;
 use crate::verify::{Progress, teller, telling};
 
 /// A `seglake.types.Recovered`.
@@ -95,8 +96,7 @@ impl RecoverArguments<'_> {
             recovered.index.as_deref().map(Path::as_os_str),
             Report(recovered.source),
         );
-        let results = py.import("seglake._results")?;
-        results.call_method1("Recovered", fields).map(Bound::unbind)
+        result(py, "Recovered", fields)
     }
 }
 

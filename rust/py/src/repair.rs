@@ -13,6 +13,7 @@ use crate::options::Named;
 use crate::parity;
 use crate::protect::{nbytes, options_for};
 use crate::report::Report;
+use crate::typed::result;
 use crate::verify::{Progress, teller};
 
 /// A `seglake.parity.Repaired`.
@@ -80,12 +81,11 @@ impl RepairArguments<'_> {
             parity::sidecar_damage(py, &repaired.report)?,
             parity::worst(py, repaired.report.worst)?,
             parity::lost_ranges(py, &repaired.report)?,
-            repaired.verified.clone().map(Report),
+            repaired.verified.map(Report),
             repaired.changed,
             repaired.damaged.as_deref().map(Path::as_os_str),
             repaired.damaged_sidecar.as_deref().map(Path::as_os_str),
         );
-        let results = py.import("seglake._results")?;
-        results.call_method1("Repaired", fields).map(Bound::unbind)
+        result(py, "Repaired", fields)
     }
 }

@@ -1,4 +1,4 @@
-//! The plain types of `seglake._types`.
+//! The plain types of `seglake._types`, and those of `seglake._results`.
 
 use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
@@ -11,7 +11,7 @@ fn types(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     Ok(types.bind(py))
 }
 
-/// An object of such a class, of its fields in their order.
+/// An object of a class of `seglake._types`, of its fields in their order.
 pub(crate) fn typed<'py>(
     py: Python<'py>,
     class: &str,
@@ -26,6 +26,16 @@ pub(crate) fn typed_by_name<'py>(
     fields: &Bound<'py, PyDict>,
 ) -> PyResult<Bound<'py, PyAny>> {
     types(fields.py())?.call_method(class, (), Some(fields))
+}
+
+/// An object of a class of `seglake._results`, of its fields in their order.
+pub(crate) fn result<'py>(
+    py: Python<'py>,
+    class: &str,
+    fields: impl PyCallArgs<'py>,
+) -> PyResult<Py<PyAny>> {
+    let results = py.import("seglake._results")?;
+    results.call_method1(class, fields).map(Bound::unbind)
 }
 
 /// The attributes of these names as a dict, fit for JSON.
