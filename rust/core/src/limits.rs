@@ -159,10 +159,10 @@ limits! {
     listed_tenant_bytes: usize = 256, fuzzing 8;
     /// The most entries read to explain one range. A table of contents can be read only from its beginning.
     candidate_entries: u64 = 1 << 16, fuzzing 8;
-    /// How much memory the tenants of a writer may take, unless `memory_bytes` is more.
-    written_tenants_bytes: u64 = 1 << 30, fuzzing 1 << 20;
-    /// How much of what a writer spilled is read at once.
-    spilled_read_bytes: usize = 256 << 10, fuzzing 64;
+    /// How many sorted runs are merged into one while writing. It bounds the number of open files.
+    max_merged_sort_runs: usize = 32, fuzzing 2;
+    /// How much of a run is read at once.
+    sort_run_read_bytes: usize = 256 << 10, fuzzing 64;
 
     // Chunked segments.
 

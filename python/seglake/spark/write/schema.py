@@ -72,21 +72,24 @@ class Order:
         """The columns by which `advice` tells what is wrong with a row."""
         return [*self.columns, *self.groups]
 
-    def advice(self, refused: Mapping[str, Any], last: Any) -> str:
+    def advice(self, refused: Mapping[str, Any] | None, last: Any) -> str:
         """Returns what to add to the frame, empty where the order is not what is wrong.
 
         Args:
-            refused: of the row that the writer did not take, what is `watched`.
+            refused: of the row that the writer did not take, what is `watched`; None where it refused to complete a
+                file.
             last: what the last record of the file is found by, as `Writer.last` has it.
         """
         if self.groups:
-            if not all(_is_possible(refused[name]) for name in self.groups):
+            if refused is not None and not all(_is_possible(refused[name]) for name in self.groups):
                 return ""
             groups = ", ".join(f'"{name}"' for name in self.groups)
             return (
                 f'. Add .drop("{self.counting}") to have messages numbered anew in each file, or .repartition({groups})'
                 f'.sortWithinPartitions({groups}, "{self.counting}") to keep the numbers of a single segment'
             )
+        if refused is None:
+            return ""
         if self.counting is not None and refused[self.counting] != (0 if last is None else last + 1):
             return (
                 f'. Add .drop("{self.counting}") to have messages numbered anew in each file, or .repartition(1)'

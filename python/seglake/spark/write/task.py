@@ -127,7 +127,8 @@ class TaskWriter:
             writer.sync()
             writer.close()
         except ValueError as error:
-            raise ValueError(f"partition {self._partition}: {error}") from None
+            advice = self._schema.order.advice(None, None)
+            raise ValueError(f"partition {self._partition}: {error}{advice}") from None
         self._writer = None
         written = [each for each in (path, path.with_suffix(_INDEX)) if each.exists()]
         # Before they are put: what fails half way has to be removed.

@@ -463,6 +463,19 @@ impl WriteBuffer {
         };
         self.bytes.resize(self.padding, 0);
     }
+
+    /// Overwrites earlier bytes, whether they are in the file or pending. All of them must be on the same side.
+    pub(crate) fn patch(&mut self, file: &Handle, at: u64, bytes: [u8; 4]) -> io::Result<()> {
+        let place = at
+            .checked_sub(self.at)
+            .and_then(|place| usize::try_from(place).ok());
+        let pending = place.and_then(|place| self.bytes.get_mut(self.padding + place..));
+        match pending.and_then(<[u8]>::first_chunk_mut) {
+            Some(pending) => *pending = bytes,
+            None => file.write_all_at(&bytes, at)?,
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -555,13 +568,19 @@ mod buffer_tests {
         }
 
         #[test]
-        fn pending_bytes_are_forgotten(flushed: [u8; 100], kept: [u8; 50]) {
+        fn bytes_are_forgotten_and_changed_on_either_side(flushed: [u8; 100], kept: [u8; 50], place in 0..47_u64) {
             let file = nameless();
             let mut buffer = WriteBuffer::new(3);
             buffer.bytes().extend_from_slice(&flushed);
             buffer.write_to(&file).unwrap();
             buffer.bytes().extend_from_slice(&kept);
-            proptest::prop_assert_eq!(buffer.pending().unwrap(), &kept[..]);
+            buffer.patch(&file, 3 + place, [1, 2, 3, 4]).unwrap();
+            buffer.patch(&file, 103 + place, [5, 6, 7, 8]).unwrap();
+            let at = usize::try_from(place).unwrap();
+            proptest::prop_assert_eq!(buffer.pending().unwrap().get(at..at + 4), Some(&[5, 6, 7, 8][..]));
+            let mut written = [0; 4];
+            file.read_exact_at(&mut written, 3 + place).unwrap();
+            proptest::prop_assert_eq!(written, [1, 2, 3, 4]);
             buffer.go_to(buffer.start());
             proptest::prop_assert_eq!((buffer.len(), buffer.end()), (0, 103));
         }

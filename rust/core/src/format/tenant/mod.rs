@@ -40,7 +40,7 @@
 //!   sound table of contents); `listed` has also the one that reads only what matches
 //! - `walk`, which chooses a scan. `explain` has its errors.
 //! - `lookup`, with a list of verified blocks if the table of contents does not lead to the blocks
-//! - `groups`, what a writer collects, and `contents`, the blocks of a segment
+//! - `runs`, the writer's memory, and `contents`, the blocks of a segment
 
 mod block_search;
 mod candidates;
@@ -49,7 +49,6 @@ mod contents;
 mod emit;
 mod explain;
 mod front;
-mod groups;
 mod judge;
 mod layout;
 mod listed;
@@ -59,6 +58,7 @@ mod partitions;
 mod probe;
 mod reading;
 mod rows;
+mod runs;
 mod salvage;
 mod toc;
 mod unlisted;

@@ -1,11 +1,11 @@
 //! Writes a whole segment: messages in any order, grouped, after a table of contents.
 
-use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::front::COUNT_BYTES;
-use super::groups::{Group, Groups};
 use super::layout::{TocEntry, block_header, file_header, v1_entry};
+use super::runs::{Group, Memory, Merge, Spilled};
 use super::toc::{TOC_START, V1_ENTRY_BYTES, V2_ENTRY_BYTES};
 use super::{COLUMNS, FORMAT, MEMORY_BYTES, VERSION, VERSION_1, VERSION_2};
 use crate::bug::OrBug;
@@ -14,20 +14,21 @@ use crate::engine;
 use crate::engine::WriteOptions;
 use crate::engine::writer::missing;
 use crate::error::{Error, Result};
-use crate::limits::LIMITS;
 use crate::output::{NewFile, WriteBuffer};
 use crate::record::{Column, RecordId, Value};
 
 /// Collects messages, and writes them as a segment when it is closed. Until then no file has its name.
 ///
 /// Messages of one tenant in one partition keep the order in which they are written. Beyond `memory_bytes`,
-/// messages are spilled to a temporary file in the same folder. The segment is the same, byte for byte. Tenant IDs stay in memory.
+/// messages are spilled to temporary files in the same folder. The segment is the same, byte for byte. From then
+/// on a wrong index may show only when the writer is closed.
 #[derive(Debug)]
 pub struct Writer {
     path: PathBuf,
     options: WriteOptions,
     version: u16,
-    groups: Groups,
+    memory: Memory,
+    spilled: Spilled,
     /// The new file. It exists already, and is written anew if closing is repeated.
     out: Option<NewFile>,
     closed: bool,
@@ -45,7 +46,8 @@ impl Writer {
         Ok(Self {
             out: Some(NewFile::create(options.on(), path, options.overwrites())?),
             path: path.to_path_buf(),
-            groups: Groups::default(),
+            memory: Memory::default(),
+            spilled: Spilled::new(options.on(), path, options.interrupt.clone()),
             options: options.clone(),
             version: u16::try_from(options.number(&VERSION)).or_bug("a version is 1 or 2")?,
             closed: false,
@@ -53,42 +55,37 @@ impl Writer {
     }
 
     /// Adds a message of a tenant in a partition. If `index` is given, it must be the number of messages that the
-    /// tenant has there so far. Returns the index.
+    /// tenant has there so far. Returns the index, if it is known without reading temporary files.
     ///
     /// # Errors
     /// [`Error::Usage`] for another index, a tenant ID or value of more than 2^32-1 bytes, more than 2^32-1
-    /// messages, too many tenants, or a closed writer. Nothing is added then. [`Error::Io`] if the temporary file could
-    /// not be written. The message is added then.
+    /// messages, or a closed writer. Nothing is added then. [`Error::Io`] if a temporary file could not be
+    /// written. The message is added then.
     pub fn append(
         &mut self,
         partition: u32,
         tenant: &[u8],
         index: Option<u64>,
         value: &[u8],
-    ) -> Result<u64> {
+    ) -> Result<Option<u64>> {
         self.check_open()?;
-        let most = self.most_tenants_bytes();
-        let index = self.groups.push(partition, tenant, index, value, most)?;
-        if self.groups.bytes > self.options.bytes(&MEMORY_BYTES) {
-            self.groups.spill(self.options.on(), &self.path)?;
-        }
+        let complete = self.spilled.is_empty();
+        let index = self
+            .memory
+            .push(partition, tenant, index, value, complete)?;
+        self.spill_if_full()?;
         Ok(index)
     }
 
     /// Adds a tenant to a partition. It is written even if it gets no messages.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a tenant ID of more than 2^32-1 bytes, too many tenants, or a closed writer.
+    /// [`Error::Usage`] for a tenant ID of more than 2^32-1 bytes, or a closed writer. [`Error::Io`] if a
+    /// temporary file could not be written. The tenant is added then.
     pub fn add_tenant(&mut self, partition: u32, tenant: &[u8]) -> Result<()> {
         self.check_open()?;
-        let most = self.most_tenants_bytes();
-        self.groups.name(partition, tenant, most).map(|_| ())
-    }
-
-    /// How much memory the tenants may take.
-    fn most_tenants_bytes(&self) -> u64 {
-        let bytes = self.options.bytes(&MEMORY_BYTES);
-        bytes.max(LIMITS.written_tenants_bytes)
+        self.memory.name(partition, tenant)?;
+        self.spill_if_full()
     }
 
     fn check_open(&self) -> Result<()> {
@@ -100,11 +97,18 @@ impl Writer {
         }
     }
 
+    fn spill_if_full(&mut self) -> Result<()> {
+        if self.memory.bytes > self.options.bytes(&MEMORY_BYTES) {
+            self.spilled.add(&mut self.memory)?;
+        }
+        Ok(())
+    }
+
     /// Writes the segment, and gives it its name.
     ///
     /// # Errors
-    /// [`Error::Io`]. [`Error::Usage`] for more blocks than fit into a segment. [`Error::Interrupted`]. All messages
-    /// stay, and closing again writes the file anew.
+    /// [`Error::Io`]. [`Error::Usage`] for an index that turns out to be wrong, or more blocks than fit into a
+    /// segment. [`Error::Interrupted`]. All messages stay, and closing again writes the file anew.
     pub fn close(&mut self) -> Result<()> {
         if self.closed {
             return Ok(());
@@ -115,97 +119,164 @@ impl Writer {
         };
         self.write_segment(out.file())?;
         out.commit()?;
-        self.abandon();
+        self.forget();
         Ok(())
     }
 
-    /// Discards everything: the segment and the temporary file.
+    /// Discards everything: the segment and the temporary files.
     pub fn abandon(&mut self) {
         self.out = None;
+        self.forget();
+    }
+
+    fn forget(&mut self) {
         self.closed = true;
-        self.groups = Groups::default();
+        self.memory = Memory::default();
+        self.spilled = Spilled::new(self.options.on(), &self.path, None);
     }
 
     fn write_segment(&self, file: &Handle) -> Result<()> {
-        let all = self.groups.partitions();
-        let ids = || all.values().flat_map(BTreeMap::keys);
-        let (partitions, blocks) = (count(all.len())?, count(ids().count())?);
-        let (entries, toc_bytes) = match self.version {
-            VERSION_1 => (partitions, V1_ENTRY_BYTES * u64::from(partitions)),
-            _ => {
-                let ids_bytes: u64 = ids().map(|id| id.len() as u64).sum();
-                let entries_bytes = V2_ENTRY_BYTES * u64::from(blocks) + ids_bytes;
-                (blocks, entries_bytes + COUNT_BYTES)
-            }
+        let (version, plan) = (self.version, self.plan()?);
+        let entries = match version {
+            VERSION_1 => plan.partitions,
+            _ => plan.blocks,
         };
-        let mut toc = Vec::new();
-        file_header(&mut toc, self.version, entries);
-        let mut data = Section::new(&self.path, file, TOC_START + toc_bytes);
-        data.write(&partitions.to_be_bytes())?;
-        for (partition, tenants) in all {
-            let start = data.at();
-            data.write(&count(tenants.len())?.to_be_bytes())?;
-            for (tenant, group) in tenants {
-                let entry = self.write_block(&mut data, *partition, tenant, group)?;
-                if self.version == VERSION_2 {
-                    entry.head(&mut toc);
-                    toc.extend_from_slice(tenant);
-                    entry.tail(&mut toc);
-                }
+        let mut toc = Section::new(&self.path, file, 0);
+        let mut data = Section::new(&self.path, file, TOC_START + plan.toc_bytes);
+        let (mut head, mut toc_crc) = (Vec::new(), crc32fast::Hasher::new());
+        file_header(&mut head, version, entries);
+        toc_crc.update(&head);
+        toc.write(&head)?;
+        data.write(&plan.partitions.to_be_bytes())?;
+        let mut merge = self.spilled.merge(&self.memory)?;
+        let mut partition = None::<Partition>;
+        while let Some(group) = merge.next_group()? {
+            if partition.as_ref().map(|open| open.id) != Some(group.partition) {
+                self.end_partition(partition.take(), &mut data, &mut toc)?;
+                partition = Some(Partition {
+                    id: group.partition,
+                    at: data.at(),
+                    tenants: 0,
+                });
+                // Their number is written when it is known.
+                data.write(&[0; 4])?;
             }
-            if self.version == VERSION_1 {
-                v1_entry(&mut toc, *partition, start, data.at() - start);
+            if let Some(partition) = &mut partition {
+                partition.tenants += 1; // at most as many as there are blocks
+            }
+            let entry = write_block(&mut data, &mut merge, &group, &mut head)?;
+            if version == VERSION_2 {
+                head.clear();
+                entry.head(&mut head);
+                head.extend_from_slice(&group.tenant);
+                entry.tail(&mut head);
+                toc_crc.update(&head);
+                toc.write(&head)?;
             }
         }
-        data.flush()?;
-        if self.version == VERSION_2 {
-            let crc = crc32fast::hash(&toc);
-            toc.extend_from_slice(&crc.to_be_bytes());
+        self.end_partition(partition.take(), &mut data, &mut toc)?;
+        if version == VERSION_2 {
+            toc.write(&toc_crc.finalize().to_be_bytes())?;
         }
-        let mut front = Section::new(&self.path, file, 0);
-        front.write(&toc)?;
-        front.flush()
+        toc.flush()?;
+        data.flush()
     }
 
-    /// Writes a block. Returns its entry of the table of contents.
-    fn write_block(
+    /// Writes the number of tenants, which is known now, and in version 1 the partition's entry.
+    fn end_partition(
         &self,
+        partition: Option<Partition>,
         data: &mut Section<'_>,
-        partition: u32,
-        tenant: &[u8],
-        group: &Group,
-    ) -> Result<TocEntry> {
-        let (offset, mut head) = (data.at(), Vec::new());
-        let tenant_len = u32::try_from(tenant.len()).or_bug("a checked length")?;
-        let mut crc = crc32fast::Hasher::new();
-        crc.update(&partition.to_be_bytes());
-        block_header(&mut head, group.messages, tenant_len);
-        let mut put = |bytes: &[u8]| {
-            crc.update(bytes);
-            data.write(bytes)
+        toc: &mut Section<'_>,
+    ) -> Result<()> {
+        let Some(partition) = partition else {
+            return Ok(());
         };
-        put(&head)?;
-        put(tenant)?;
-        let interrupt = self.options.interrupt.as_ref();
-        self.groups.read(group, interrupt, put)?;
-        Ok(TocEntry {
-            partition,
-            tenant_len,
-            messages: group.messages,
-            offset,
-            length: data.at() - offset,
-            crc: crc.finalize(),
+        data.patch(partition.at, partition.tenants.to_be_bytes())?;
+        if self.version == VERSION_1 {
+            let (mut entry, length) = (Vec::new(), data.at() - partition.at);
+            v1_entry(&mut entry, partition.id, partition.at, length);
+            toc.write(&entry)?;
+        }
+        Ok(())
+    }
+
+    /// Plans the table of contents. Of temporary files this reads only the headers of groups.
+    fn plan(&self) -> Result<Layout> {
+        let (mut partitions, mut blocks, mut tenants_bytes) = (0_u32, 0_u32, 0_u64);
+        let mut merge = self.spilled.merge(&self.memory)?;
+        let mut last = None;
+        while let Some(Group {
+            partition, tenant, ..
+        }) = merge.next_group()?
+        {
+            blocks = blocks.checked_add(1).ok_or_else(|| {
+                Error::Usage(format!(
+                    "there are more than {} tenants in partitions: write several segments",
+                    u32::MAX
+                ))
+            })?;
+            if last != Some(partition) {
+                partitions += 1; // at most as many as there are blocks
+                last = Some(partition);
+            }
+            tenants_bytes += tenant.len() as u64;
+        }
+        let toc_bytes = match self.version {
+            VERSION_1 => V1_ENTRY_BYTES * u64::from(partitions),
+            _ => V2_ENTRY_BYTES * u64::from(blocks) + tenants_bytes + COUNT_BYTES,
+        };
+        Ok(Layout {
+            partitions,
+            blocks,
+            toc_bytes,
         })
     }
 }
 
-/// A number of partitions or tenants as it is stored.
-fn count(number: usize) -> Result<u32> {
-    u32::try_from(number).map_err(|_| {
-        Error::Usage(format!(
-            "there are more than {} partitions, or tenants in partitions: write several segments",
-            u32::MAX
-        ))
+struct Layout {
+    partitions: u32,
+    blocks: u32,
+    /// From the first entry on, including the CRC-32.
+    toc_bytes: u64,
+}
+
+/// The partition that is being written.
+struct Partition {
+    id: u32,
+    /// Where its number of tenants is.
+    at: u64,
+    tenants: u32,
+}
+
+/// Writes a block. Returns its entry of the table of contents.
+fn write_block(
+    data: &mut Section<'_>,
+    merge: &mut Merge<'_>,
+    group: &Group,
+    head: &mut Vec<u8>,
+) -> Result<TocEntry> {
+    let offset = data.at();
+    let tenant_len = u32::try_from(group.tenant.len()).or_bug("a checked length")?;
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(&group.partition.to_be_bytes());
+    head.clear();
+    block_header(head, group.messages, tenant_len);
+    for bytes in [&*head, &group.tenant] {
+        crc.update(bytes);
+        data.write(bytes)?;
+    }
+    merge.copy(|bytes| {
+        crc.update(bytes);
+        data.write(bytes)
+    })?;
+    Ok(TocEntry {
+        partition: group.partition,
+        tenant_len,
+        messages: group.messages,
+        offset,
+        length: data.at() - offset,
+        crc: crc.finalize(),
     })
 }
 
@@ -237,7 +308,18 @@ impl<'a> Section<'a> {
 
     fn flush(&mut self) -> Result<()> {
         let (bytes, at) = (self.buffer.len(), self.buffer.start());
-        self.buffer.write_to(self.file).map_err(|error| {
+        let written = self.buffer.write_to(self.file);
+        self.written(written, bytes, at)
+    }
+
+    /// Overwrites four bytes that were written before.
+    fn patch(&mut self, at: u64, bytes: [u8; 4]) -> Result<()> {
+        let written = self.buffer.patch(self.file, at, bytes);
+        self.written(written, bytes.len(), at)
+    }
+
+    fn written(&self, result: io::Result<()>, bytes: usize, at: u64) -> Result<()> {
+        result.map_err(|error| {
             let action = format!("cannot write {bytes} bytes of the new file at offset {at}");
             Error::io(Some(self.path), action, error)
         })
@@ -284,8 +366,7 @@ impl engine::Writer for Writer {
             _ => return Err(missing("value")),
         };
         let index = self.append(partition, tenant, index, value)?;
-        let id = [partition.into(), tenant.into(), index.into()];
-        Ok(Some(RecordId::new(id)))
+        Ok(index.map(|index| RecordId::new([partition.into(), tenant.into(), index.into()])))
     }
 
     fn flush(&mut self) -> Result<()> {
