@@ -75,7 +75,7 @@ class TenantOptions(TypedDict, total=False):
 
     Attributes:
         version: the version of the layout, 1 or 2. 2 by default.
-        memory_bytes: how many bytes of messages are kept in memory before they are spilled to a temporary file.
+        memory_bytes: how many bytes of messages are kept in memory before they are spilled to temporary files.
             64 MiB by default.
     """
 

@@ -46,7 +46,7 @@ with_keywords! {
 ///     messages are laid out: "draft" (default), "draft-1.1" or "autobase". Active: `preallocate` (0), fill the file with zeros to
 ///     this many bytes beforehand, so that appending need not grow it. Sealed: `trailer`
 ///     (True), whether checksums are written after the data. Tenant: `version` (2), of the layout; `memory_bytes`
-///     (67108864), how many bytes of messages are kept in memory before they are spilled to a temporary file. Chunked:
+///     (67108864), how many bytes of messages are kept in memory before they are spilled to temporary files. Chunked:
 ///     `chunk_bytes` (262144) and `chunk_records` (65536), how much a chunk has at most, which is lost together where it is
 ///     damaged; `level` (1), of zstd; `index` (True), whether the index is written beside the file.
 ///

@@ -88,7 +88,7 @@ const MEMORY_BYTES: FormatOption = FormatOption::bytes(
     "memory_bytes",
     64 << 20,
     [0, i64::MAX as u64],
-    "how many bytes of messages are kept in memory before they are spilled to a temporary file",
+    "how many bytes of messages are kept in memory before they are spilled to temporary files",
 );
 
 /// The format's entry in the table.
