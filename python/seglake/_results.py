@@ -225,7 +225,8 @@ class Uuids(Sequence[UUID]):
 
     __slots__ = ("_data",)
 
-    _data: bytes
+    def __init__(self) -> None:
+        self._data = b""
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -264,9 +265,12 @@ class Uuids(Sequence[UUID]):
             ...     uuids.index(uuids[1])
             1
         """
-        for place in range(len(self))[start:stop]:
-            if self[place] == value:
-                return place
+        places = range(len(self))[start:stop]
+        at, end = places.start * _UUID_BYTES, places.stop * _UUID_BYTES
+        while isinstance(value, UUID) and (at := self._data.find(value.bytes, at, end)) >= 0:
+            if at % _UUID_BYTES == 0:
+                return at // _UUID_BYTES
+            at += 1
         raise ValueError(f"{value} is not among the UUIDs")
 
     def __len__(self) -> int:
@@ -278,12 +282,22 @@ class Uuids(Sequence[UUID]):
     def __getitem__(self, index: slice, /) -> Uuids: ...
     def __getitem__(self, index: int | slice, /) -> UUID | Uuids:
         if isinstance(index, slice):
-            return Uuids.from_bytes(b"".join(self[place].bytes for place in range(len(self))[index]))
+            places = range(len(self))[index]
+            if places.step == 1:
+                return Uuids.from_bytes(self._data[places.start * _UUID_BYTES : places.stop * _UUID_BYTES])
+            return Uuids.from_bytes(b"".join(self[place].bytes for place in places))
         place = range(len(self))[index] * _UUID_BYTES
         return UUID(bytes=self._data[place : place + _UUID_BYTES])
 
     def __iter__(self) -> Iterator[UUID]:
         return map(self.__getitem__, range(len(self)))
+
+    def __contains__(self, value: object) -> bool:
+        try:
+            self.index(value)
+        except ValueError:
+            return False
+        return True
 
     def __eq__(self, other: object, /) -> bool:
         if isinstance(other, Uuids):

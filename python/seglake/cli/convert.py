@@ -77,7 +77,9 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: Sequence
     "version of a tenant file; level, chunk_bytes, chunk_records and index of a chunked one; can be given again.",
 )
 @options.overwrite
-@click.option("--dry-run", is_flag=True, help="Convert all records, to see whether they fit, but write no file.")
+@click.option(
+    "--dry-run", is_flag=True, help="See whether all records fit: convert to a file beside DST, and remove it."
+)
 @options.as_json("One JSON object: what was written, and the report on SRC.")
 @options.wanted
 @options.on_damage

@@ -3,10 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::{WriteBuffer, folder};
-use crate::cursor::Cursor;
 use crate::disk::{DiskRef, Handle};
 use crate::error::{Error, Result};
-use crate::saturating::saturating_usize;
 use crate::source::FileSource;
 
 /// A buffered file without a name, in the folder of the file that will be made from it. It vanishes with its writer,
@@ -80,28 +78,5 @@ impl Spool {
     pub(crate) fn source(&mut self) -> Result<FileSource> {
         self.flush()?;
         FileSource::of(self.file.another(), &self.disk, &self.path)
-    }
-
-    /// Reads at most `most` bytes from `at` on into `out`. Past the end it reads none.
-    ///
-    /// # Errors
-    /// [`Error::Io`] if they cannot be read.
-    pub(crate) fn read(&self, at: u64, most: usize, out: &mut Vec<u8>) -> Result<()> {
-        out.clear();
-        let start = self.buffer.start();
-        let in_file = start.saturating_sub(at);
-        let len = saturating_usize(in_file).min(most);
-        if len > 0 {
-            out.resize(len, 0);
-            self.file.read_exact_at(out, at).map_err(|error| {
-                out.clear();
-                let action = "cannot read a temporary file beside it";
-                Error::io(Some(&self.path), action, error)
-            })?;
-        }
-        let mut pending = Cursor::new(self.buffer.pending()?);
-        pending.run_up_to(saturating_usize(at.saturating_sub(start)));
-        out.extend_from_slice(pending.run_up_to(most - len));
-        Ok(())
     }
 }

@@ -68,7 +68,12 @@ impl TocLookup {
     }
 
     /// A pruned walk of the entries among which one tenant's is, if the table of contents names it.
-    fn walk_tenant(&self, partition: u32, tenant: &[u8], options: Options) -> Result<TenantWalk> {
+    fn walk_tenant(
+        &self,
+        partition: u32,
+        tenant: &[u8],
+        options: Options,
+    ) -> Result<Option<TenantWalk>> {
         let signposts = self.signposts()?;
         // Those of version 1 have empty IDs.
         let after =
@@ -82,8 +87,20 @@ impl TocLookup {
             Some((.., following)) => left - following,
             None => left,
         };
-        let scan = TenantScan::prune(&self.segment.with(options), (at, entries));
-        Ok(TenantWalk::new(scan))
+        let is_v1 = self.segment.front.version == VERSION_1;
+        // Entries of others are passed over as far as their IDs are kept; the walk compares longer ones.
+        let mut listed = self.segment.entries();
+        (listed.at, listed.left) = (at, entries);
+        while let Some(entry) = listed.next(&*self.segment.source)? {
+            let kept = entry.tenant.bytes();
+            if entry.partition != partition || !is_v1 && kept.is_some_and(|id| **id != *tenant) {
+                continue;
+            }
+            let count = if kept.is_some() { 1 } else { listed.left + 1 };
+            let scan = TenantScan::prune(&self.segment.with(options), (entry.at, count));
+            return Ok(Some(TenantWalk::new(scan)));
+        }
+        Ok(None)
     }
 
     /// Finds messages of one tenant, by the table of contents or among the verified units. Returns whether its block is
@@ -98,7 +115,7 @@ impl TocLookup {
         let Some(&(partition, tenant, ..)) = asked.first() else {
             return Ok(false);
         };
-        let mut walk = match verified {
+        let walk = match verified {
             None => {
                 let options = self.options(filter(asked), self.segment.options.strict);
                 self.walk_tenant(partition, tenant, options)?
@@ -106,11 +123,12 @@ impl TocLookup {
             Some(verified) => {
                 let segment = self.segment.with(self.options(filter(asked), false));
                 let is_v1 = segment.front.version == VERSION_1;
-                match verified.find(is_v1, partition, tenant) {
-                    Some(unit) => TenantWalk::new(TenantScan::of_unit(&segment, unit)),
-                    None => return Ok(false),
-                }
+                let unit = verified.find(is_v1, partition, tenant);
+                unit.map(|unit| TenantWalk::new(TenantScan::of_unit(&segment, unit)))
             }
+        };
+        let Some(mut walk) = walk else {
+            return Ok(false);
         };
         let (mut missing, mut is_damaged) = (asked.len(), false);
         while missing > 0 && walk.step()? == Step::More {
