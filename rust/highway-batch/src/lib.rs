@@ -250,8 +250,8 @@ struct Messages<'a> {
 
 /// The bytes of an extent that are within `bytes`.
 fn part(bytes: &[u8], (start, len): (usize, usize)) -> &[u8] {
-    let end = start.saturating_add(len).min(bytes.len());
-    bytes.get(start..end).unwrap_or_default()
+    let rest = bytes.get(start..).unwrap_or_default();
+    rest.get(..len).unwrap_or(rest)
 }
 
 /// HighwayHash-64 of many messages in one buffer. `extents` are (offset, length) within `bytes`, and `hashes` gets one

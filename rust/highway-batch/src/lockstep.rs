@@ -6,7 +6,6 @@
 
 use crate::Key;
 use crate::Messages;
-use crate::invariant::Always;
 use crate::key::{by_crate, by_crate_joined};
 use crate::message::Message;
 use crate::simd::{HALF_BYTES, Half, PACKET_BYTES, Packet, Simd};
@@ -331,11 +330,7 @@ fn step_longer<S: Simd<M>, const M: usize, const N: usize>(
     mut round: usize,
 ) {
     let packets = messages.map(|messages| {
-        messages.map(|message| {
-            message
-                .packets(message.whole_packets())
-                .always("its packets")
-        })
+        messages.map(|message| message.packets(message.whole_packets()).unwrap_or_default())
     });
     if N >= 4 {
         round = step_first::<S, M, N, 4>(simd, states, &packets, round);
@@ -362,8 +357,10 @@ fn step_first<S: Simd<M>, const M: usize, const N: usize, const ACTIVE: usize>(
     else {
         return round;
     };
-    let last = packets.last().into_iter().flatten();
-    let end = last.fold(0, |end, packets| end.max(packets.len()));
+    let last = packets
+        .last()
+        .map(|packets| packets.iter().map(|packets| packets.len()).max());
+    let end = last.flatten().unwrap_or_default();
     while round < end {
         first.update_some(simd, packets, round);
         round += 1;
@@ -397,18 +394,17 @@ pub(crate) fn hash_windows<
     let mut keys: &[Key] = if KEYED { keys } else { &[] };
     let (mut rest, mut heads) = (extents, heads);
     while !rest.is_empty() {
+        debug_assert!(hashes.len() >= rest.len(), "a place for each hash");
+        debug_assert!(HEAD == 0 || heads.len() >= rest.len(), "a head for each");
         let before = rest.len();
         let (window, behind) = scratch.window::<HEAD>(bytes, rest, heads, keys);
         hash_window::<S, M, N, HEAD, KEYED>(simd, key, &window, hashes);
         hash_singly(key, &window, window.others(), hashes);
         rest = behind;
-        let hashed = before - rest.len();
-        hashes = hashes.get_mut(hashed..).always("a place for each hash");
-        if HEAD > 0 {
-            heads = heads.get(hashed..).always("a head for each");
-        }
+        hashes = hashes.get_mut(before - rest.len()..).unwrap_or_default();
+        heads = heads.get(before - rest.len()..).unwrap_or_default();
         if KEYED {
-            keys = keys.get(hashed..).always("a key for each");
+            keys = keys.get(before - rest.len()..).unwrap_or_default();
         }
     }
 }
@@ -428,8 +424,10 @@ fn hash_window<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize, co
     for group in groups {
         hash_group::<S, M, N, HEAD, KEYED>(simd, key, window, group, &mut ahead, hashes);
     }
-    let rest = window.order().get(groups.len() * M * N..);
-    let rest = rest.always("no more groups than messages");
+    let rest = window
+        .order()
+        .get(groups.len() * M * N..)
+        .unwrap_or_default();
     match rest.len().div_ceil(M) {
         0 => {}
         1 => hash_rest::<S, M, 1, HEAD, KEYED>(simd, key, window, rest, hashes),
@@ -486,7 +484,7 @@ fn hash_group<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize, con
             .iter_mut()
             .zip(indices.as_flattened())
         {
-            *head = window.head(*index).always_or("a head for each", head);
+            *head = window.head(*index).unwrap_or(head);
         }
     }
     let heads = (HEAD > 0).then_some(heads);
@@ -498,7 +496,7 @@ fn hash_group<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize, con
             .iter_mut()
             .zip(indices.as_flattened())
         {
-            *key = window.key(*index).always_or("a key for each", key);
+            *key = window.key(*index).unwrap_or(key);
         }
         keys
     });
