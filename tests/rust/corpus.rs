@@ -7,7 +7,7 @@
     unreachable_pub,
     reason = "the fuzz targets use all of it, from outside"
 )]
-mod properties;
+pub(crate) mod properties;
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};

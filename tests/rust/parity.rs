@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 
+use crate::corpus::properties::apply;
 use seglake::parity::{
     Change, Extended, Files, Options, Outcome, Parameters, Refused, Report, Set, extend, protect,
     repair, verify,
@@ -25,20 +26,6 @@ pub(crate) fn protected(file: &[u8], end: u64, set: Set) -> Vec<u8> {
 pub(crate) fn verified(file: &[u8], sidecar: &[u8], options: Options) -> Report {
     let (file, sidecar) = (BytesSource::new(file), BytesSource::new(sidecar));
     verify(Files::new(&file, &sidecar), options).unwrap()
-}
-
-/// Makes a change to a file in memory, or adds it to its new sidecar. `old` is the sidecar as it was.
-fn apply(change: Change<'_>, file: &mut Vec<u8>, old: &[u8], sidecar: &mut Vec<u8>) {
-    let place = |offset: u64| usize::try_from(offset).unwrap();
-    match change {
-        Change::File { offset, bytes } => {
-            let end = place(offset) + bytes.len();
-            file.resize(file.len().max(end), 0);
-            file[place(offset)..end].copy_from_slice(bytes);
-        }
-        Change::Kept { start, end } => sidecar.extend_from_slice(&old[place(start)..place(end)]),
-        Change::Head(bytes) | Change::New(bytes) => sidecar.extend_from_slice(bytes),
-    }
 }
 
 /// The file and the sidecar as a repair leaves them.

@@ -36,6 +36,7 @@ use seglake::format::{
 use tempfile::{TempDir, tempdir, tempdir_in};
 
 pub use draw::Draw;
+pub use protected::apply;
 
 /// Checks a property: panics if these bytes, read as a file of this format, break it.
 pub type Check = fn(&'static Format, &[u8]);

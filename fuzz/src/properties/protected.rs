@@ -195,7 +195,7 @@ fn damage(bytes: &mut Vec<u8>, draw: &mut Draw) {
 }
 
 /// Makes a change to a file in memory, or adds it to its new sidecar. `old` is the sidecar as it was.
-fn apply(change: Change<'_>, file: &mut Vec<u8>, old: &[u8], sidecar: &mut Vec<u8>) {
+pub fn apply(change: Change<'_>, file: &mut Vec<u8>, old: &[u8], sidecar: &mut Vec<u8>) {
     let place = |offset: u64| usize::try_from(offset).unwrap();
     match change {
         Change::File { offset, bytes } => {
