@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from active_reference import Scanner, encode
+from damaged_files import cases
 from highway_hash import checksum
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -114,7 +115,9 @@ def segments(draw: st.DrawFn) -> bytes:
     return bytes(data) + bytes(draw(st.sampled_from([0, 0, 1, 7, 15, 16, 28, 29, 64, 300])))
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=cases(1500), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 @given(segments())
 def test_damaged_segments_are_read_by_the_rules(data: bytes) -> None:
     compare(data)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from active_reference import Range
-from damaged_files import damaged, draw_example, examples, random_bytes
+from damaged_files import cases, damaged, draw_example, examples, random_bytes
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from loops import looped
@@ -293,7 +293,7 @@ def test_every_damage_is_read_by_the_rules(damage: tuple[str, str]) -> None:
     compare(data)
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=RELAXED, print_blob=True)
+@settings(max_examples=cases(1500), deadline=None, suppress_health_check=RELAXED, print_blob=True)
 @given(LOGS)
 def test_damaged_logs_are_read_by_the_rules(data: bytes) -> None:
     compare(data)

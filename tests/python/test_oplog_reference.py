@@ -12,7 +12,7 @@ import pytest
 from active_reference import Range
 from autobase_reference import encode_autobase
 from compact_reference import Cursor, Fields, Undecodable, array, buffer, uint
-from damaged_files import damaged, draw_example, examples, random_bytes
+from damaged_files import cases, damaged, draw_example, examples, random_bytes
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from loops import looped
@@ -408,19 +408,19 @@ def test_every_damage_is_read_by_the_rules(damage: Damage) -> None:
     compare(data, damage[0])
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=RELAXED, print_blob=True)
+@settings(max_examples=cases(800), deadline=None, suppress_health_check=RELAXED, print_blob=True)
 @given(OPLOGS["draft"])
 def test_damaged_drafts_are_read_by_the_rules(data: bytes) -> None:
     compare(data, "draft")
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=RELAXED, print_blob=True)
+@settings(max_examples=cases(800), deadline=None, suppress_health_check=RELAXED, print_blob=True)
 @given(OPLOGS["draft-1.1"])
 def test_damaged_drafts_with_compressed_keys_are_read_by_the_rules(data: bytes) -> None:
     compare(data, "draft-1.1")
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=RELAXED, print_blob=True)
+@settings(max_examples=cases(800), deadline=None, suppress_health_check=RELAXED, print_blob=True)
 @given(OPLOGS["autobase"])
 def test_damaged_autobase_oplogs_are_read_by_the_rules(data: bytes) -> None:
     compare(data, "autobase")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from damaged_files import damaged
+from damaged_files import cases, damaged
 from highway_hash import checksum
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -27,7 +27,7 @@ ENCODABLE = [path for path in VECTORS if json.loads(path.read_text())["encode"] 
 OTHER_KEY = bytes(range(32))
 
 many = settings(
-    max_examples=500,
+    max_examples=cases(1500),
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
