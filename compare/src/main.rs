@@ -28,6 +28,7 @@ macro_rules! observer {
 observer!(before, seglake_before);
 observer!(now, seglake);
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -38,6 +39,8 @@ use seglake::format::{FORMATS, Format, by_name};
 #[global_allocator]
 static MEMORY: memory::Counting = memory::Counting;
 
+/// How many differences of a section are shown and kept.
+const SHOWN: u64 = 3;
 /// The largest mutated input, in bytes.
 const MAX_BYTES: usize = 4096;
 /// How much peak memory may grow: by one in so many bytes of what it was, and by so many bytes.
@@ -83,8 +86,10 @@ fn run(mut args: Vec<String>) -> Result<u64, String> {
         ([format], [file]) => {
             let bytes = fs::read(file).map_err(|error| format!("{file}: {error}"))?;
             let differs = compare(format, &bytes);
-            println!("{}", differs.as_deref().unwrap_or("alike"));
-            Ok(differs.is_some().into())
+            for (section, difference) in &differs {
+                println!("{section} {difference}");
+            }
+            Ok(differs.len() as u64)
         }
         (_, [other, ..]) => {
             let names: Vec<_> = FORMATS.iter().map(|format| format.name).collect();
@@ -117,15 +122,19 @@ fn compare_format(format: &'static Format, mutations: u64, seed: u64) -> u64 {
         inputs.extend(paths.iter().map(|path| fs::read(path).expect("a file")));
     }
     let mut differing = 0;
+    let mut sections = BTreeMap::new();
     let mut tell = |bytes: &[u8], which: &str| {
-        if let Some(difference) = compare(format, bytes) {
-            differing += 1;
-            if differing <= 5 {
+        let differences = compare(format, bytes);
+        differing += u64::from(!differences.is_empty());
+        for (section, difference) in differences {
+            let seen = sections.entry(section.clone()).or_insert(0_u64);
+            *seen += 1;
+            if *seen <= SHOWN {
                 let path =
                     std::env::temp_dir().join(format!("seglake-differs-{}-{which}", format.name));
                 fs::write(&path, bytes).expect("room for a file");
                 println!(
-                    "{} {which}: {difference}\n  {}",
+                    "{} {which}: {section} {difference}\n  {}",
                     format.name,
                     path.display()
                 );
@@ -148,7 +157,7 @@ fn compare_format(format: &'static Format, mutations: u64, seed: u64) -> u64 {
         tell(&bytes[..size], &format!("seed-{seed}-number-{number}"));
     }
     println!(
-        "{}: {} files and {mutations} mutations, {differing} differ",
+        "{}: {} files and {mutations} mutations, {differing} differ {sections:?}",
         format.name,
         inputs.len()
     );
@@ -190,8 +199,8 @@ fn reads_no_more(old: &str, new: &str) -> bool {
     new.lines().all(|read| old.any(|own| own == read))
 }
 
-/// What differs, in words.
-fn compare(format: &'static Format, bytes: &[u8]) -> Option<String> {
+/// The sections that differ, and where each first does, in words.
+fn compare(format: &'static Format, bytes: &[u8]) -> Vec<(String, String)> {
     // In memory, if the system has such a folder: syncs would take most of the time.
     let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
     let folder = folder.expect("a folder");
@@ -199,6 +208,7 @@ fn compare(format: &'static Format, bytes: &[u8]) -> Option<String> {
         before::observe(format.name, bytes, folder.path()),
         now::observe(format.name, bytes, folder.path()),
     );
+    let mut differences = Vec::new();
     for (old, new) in old.iter().zip(&new) {
         if (&old.name, &old.seen) != (&new.name, &new.seen) {
             if old.name.contains(" reads") && (cfg!(fuzzing) || reads_no_more(&old.seen, &new.seen))
@@ -220,20 +230,24 @@ fn compare(format: &'static Format, bytes: &[u8]) -> Option<String> {
                     .take(600)
                     .collect::<String>()
             };
-            return Some(format!(
-                "{} differs at line {}\n  before: {}\n  now:    {}",
-                new.name,
+            if let Ok(path) = std::env::var("DUMP") {
+                std::fs::write(format!("{path}.{}.old", new.name), &old.seen).unwrap();
+                std::fs::write(format!("{path}.{}.new", new.name), &new.seen).unwrap();
+            }
+            let difference = format!(
+                "differs at line {}\n  before: {}\n  now:    {}",
                 line + 1,
                 at(&old.seen),
                 at(&new.seen)
-            ));
-        }
-        if !cfg!(fuzzing) && new.peak > old.peak + old.peak / MEMORY_SHARE + MEMORY_BYTES {
-            return Some(format!(
-                "{} takes {} bytes of memory, not {}",
-                new.name, new.peak, old.peak
-            ));
+            );
+            differences.push((new.name.clone(), difference));
+        } else if !cfg!(fuzzing) && new.peak > old.peak + old.peak / MEMORY_SHARE + MEMORY_BYTES {
+            let difference = format!("takes {} bytes of memory, not {}", new.peak, old.peak);
+            differences.push((new.name.clone(), difference));
         }
     }
-    (old.len() != new.len()).then(|| "one ends earlier".to_owned())
+    if old.len() != new.len() {
+        differences.push(("all".to_owned(), "one ends earlier".to_owned()));
+    }
+    differences
 }

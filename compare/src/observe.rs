@@ -534,12 +534,19 @@ fn walk(
     read: &mut Read,
 ) -> Option<Carry> {
     let (mut rows, mut spans) = (String::new(), String::new());
+    // How rows are dealt out to steps is no difference, nor is where the times of a step begin and end.
+    let mut times: Option<(i64, i64)> = None;
     let mut walk = match open(source.clone(), options, start) {
         Ok(walk) => walk,
         Err(error) => {
             write_error(seen, &error);
             return None;
         }
+    };
+    // Of what is before the start, only a record's own block or message may be reported.
+    let asked = match start {
+        Start::Offset(at) => at,
+        _ => 0,
     };
     let mut found_damage = false;
     let (mut steps, mut waits) = (0, None);
@@ -561,8 +568,9 @@ fn walk(
         match step(&mut *walk) {
             Ok(Step::More) => {
                 write_rows(&*walk, options, &mut rows, read);
+                times = around(times, walk.rows().times());
                 found_damage |= walk.found_damage();
-                for span in walk.spans() {
+                for span in walk.spans().iter().filter(|span| span.end > asked) {
                     let _ = writeln!(spans, "{span:?}");
                 }
                 if let Some(run) = walk.record_run() {
@@ -576,6 +584,8 @@ fn walk(
                 break;
             }
             Err(error) => {
+                // Rows before it are given; whether their ranges are too depends on the step.
+                spans.clear();
                 write_error(&mut spans, &error);
                 if matches!(error, Error::Usage(_)) {
                     // A walk that is refused is refused again; those of before went on in other ways.
@@ -594,7 +604,7 @@ fn walk(
     }
     let _ = writeln!(
         seen,
-        "{:?} {} {} {found_damage} {} {}",
+        "{:?} {} {} {found_damage} {} {} {times:?}",
         walk.checked(),
         walk.front_end(),
         walk.offset(),
@@ -637,7 +647,14 @@ fn write_rows(walk: &dyn Walk, options: &Options, out: &mut String, read: &mut R
         read.ids.extend(id.map(RecordId::new));
         read.values.push(values);
     }
-    let _ = writeln!(out, "{:?}", rows.times());
+}
+
+/// The times around both.
+fn around(one: Option<(i64, i64)>, other: Option<(i64, i64)>) -> Option<(i64, i64)> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some((one.0.min(other.0), one.1.max(other.1))),
+        _ => one.or(other),
+    }
 }
 
 /// The value as a filter takes it; `None` for one that no filter has.
@@ -732,25 +749,32 @@ fn look_up(
         }
         tell(&ids);
         let range = wanted(read, draw);
+        let mut times = None;
         match found.range(&range) {
-            Ok(mut walk) => loop {
-                match step(&mut *walk) {
-                    Ok(Step::More) => {
-                        write_rows(&*walk, &own, seen, &mut Read::default());
-                        for span in walk.spans() {
-                            let _ = writeln!(seen, "{span:?}");
+            Ok(mut walk) => {
+                let mut spans = String::new();
+                loop {
+                    match step(&mut *walk) {
+                        Ok(Step::More) => {
+                            write_rows(&*walk, &own, seen, &mut Read::default());
+                            times = around(times, walk.rows().times());
+                            for span in walk.spans() {
+                                let _ = writeln!(spans, "{span:?}");
+                            }
+                        }
+                        Ok(step) => {
+                            let _ = writeln!(spans, "{step:?} {times:?}");
+                            break;
+                        }
+                        Err(error) => {
+                            spans.clear();
+                            write_error(&mut spans, &error);
+                            break;
                         }
                     }
-                    Ok(step) => {
-                        let _ = writeln!(seen, "{step:?}");
-                        break;
-                    }
-                    Err(error) => {
-                        write_error(seen, &error);
-                        break;
-                    }
                 }
-            },
+                seen.push_str(&spans);
+            }
             Err(error) => write_error(seen, &error),
         }
     }
