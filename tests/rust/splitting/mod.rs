@@ -129,7 +129,9 @@ fn compare_parts(
 pub(crate) fn compare_all(bytes: &[u8], options: &Options) -> usize {
     let len = bytes.len() as u64;
     let targets = [1, 40, 300, 1000, len / 5, len / 3, len / 2, len];
-    let small = options.clone().window_bytes(200);
+    // Where nothing is chosen, pruning leaves nothing out.
+    let prune = options.filter.is_empty();
+    let small = options.clone().window_bytes(200).prune(prune);
     let windowed: Arc<dyn Source> = Arc::new(Windowed(bytes.to_vec()));
     compare(&windowed, &small, &targets);
     compare(&source(bytes), options, &targets)

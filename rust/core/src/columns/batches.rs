@@ -139,7 +139,7 @@ impl Batches {
     ) -> Result<Self> {
         let parts = match threads {
             0 | 1 => Vec::new(),
-            _ if options.prune => Vec::new(),
+            _ if options.prunes() => Vec::new(),
             _ => split(
                 source.clone(),
                 options,

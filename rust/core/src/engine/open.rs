@@ -93,7 +93,7 @@ impl Format {
     ) -> Result<Box<dyn Walk>> {
         let columns = self.columns(options.dialect);
         let rest = options.filter.rest(self, columns)?;
-        if options.prune && options.filter.is_contradictory() {
+        if options.prunes() && options.filter.is_contradictory() {
             return Ok(Box::new(EmptyWalk::new(self, &*source)));
         }
         let with_values;
@@ -103,10 +103,9 @@ impl Format {
         } else {
             options
         };
-        let prunes = options.prune && !options.filter.is_empty();
         let begins = matches!(opening.begin, Begin::Beginning);
         let reading = Reading::new(options, &opening);
-        let walk = if prunes && begins {
+        let walk = if options.prunes() && begins {
             (self.lookup)(source.clone(), options)?.range(&options.filter)?
         } else {
             (self.walk)(source.clone(), options, opening)?

@@ -226,6 +226,11 @@ impl Options {
             .filter(Filter::default())
     }
 
+    /// Whether only what can match is read: without conditions that is everything.
+    pub(crate) fn prunes(&self) -> bool {
+        self.prune && !self.filter.is_empty()
+    }
+
     pub(crate) fn bytes(&self, option: &FormatOption) -> u64 {
         self.settings.bytes(option)
     }

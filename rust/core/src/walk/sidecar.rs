@@ -23,11 +23,10 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    pub(crate) const fn new(options: &Options, opening: &Opening<'_>) -> Self {
-        let prunes = options.prune && !options.filter.is_empty();
+    pub(crate) fn new(options: &Options, opening: &Opening<'_>) -> Self {
         Self {
             unproven: opening.unproven,
-            is_whole: matches!(opening.begin, Begin::Beginning) && !prunes,
+            is_whole: matches!(opening.begin, Begin::Beginning) && !options.prunes(),
         }
     }
 

@@ -131,7 +131,7 @@ impl ChunkedScan {
         let first = self.unit.bounds.offsets.start;
         let at = range.from;
         let (mut gap, mut last) = (Gap { at, end: 0 }, None);
-        while self.input.options.prune && gap.at < range.until {
+        while self.input.options.prunes() && gap.at < range.until {
             self.input.options.poll()?;
             // Zeros end it, unused or not.
             match gap.hop(source, || Ok(u64::MAX))? {

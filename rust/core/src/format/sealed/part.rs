@@ -103,7 +103,7 @@ impl Segment {
             return Ok(state);
         }
         if range.from == 0 {
-            state.ended = options.prune && checker.matches_none(0, range.until, &bounds)?;
+            state.ended = options.prunes() && checker.matches_none(0, range.until, &bounds)?;
             return Ok(state);
         }
         for next in range.from..range.until {
@@ -114,7 +114,7 @@ impl Segment {
                 state = after(&message, message.end());
                 // The walk of the whole file has ended before this.
                 state.ended = bounds.is_past(&message.uuid)
-                    || options.prune && checker.matches_none(next, range.until, &bounds)?;
+                    || options.prunes() && checker.matches_none(next, range.until, &bounds)?;
                 return Ok(state);
             }
         }
@@ -128,7 +128,7 @@ impl Checker {
     /// The first entry of a part that can match the filter, or the end of the part, as far as the index shows.
     fn first_match(&mut self, options: &Options, range: &EntryRange) -> Result<u64> {
         let bounds = UuidBounds::of(&options.filter);
-        let Some(since) = bounds.since().filter(|_| options.prune) else {
+        let Some(since) = bounds.since().filter(|_| options.prunes()) else {
             return Ok(range.from);
         };
         let mut uuid = |number| Ok(self.entry_elsewhere(number)?.uuid);

@@ -189,7 +189,7 @@ impl TenantScan {
     /// Begins at a part. With pruning only the blocks that match are read. Returns whether the part has ended.
     fn in_part(input: Input, range: EntryRange) -> Result<(Self, bool)> {
         range.check(&*input.source, &input.front)?;
-        let reach = match input.options.prune {
+        let reach = match input.options.prunes() {
             true => SearchScope::LockedFile,
             false => SearchScope::AfterLast,
         };
