@@ -251,11 +251,6 @@ impl Filter {
         }))
     }
 
-    /// Whether there are conditions on this column.
-    pub(crate) fn has_conditions_on(&self, column: &str) -> bool {
-        self.tests(column).next().is_some()
-    }
-
     /// Whether this value of the column meets all conditions on it.
     pub(crate) fn is_met_by(&self, column: &str, value: &Value<'_>) -> bool {
         self.tests(column).all(|test| test.is_met(value))

@@ -26,7 +26,7 @@ pub(super) fn has_tenant(
 ) -> Result<bool> {
     let is_met = |id: &[u8]| filter.is_met_by("tenant", &Value::Text(id));
     Ok(has_partition(filter, partition)
-        && (!filter.has_conditions_on("tenant") || is_met(&tenant.load(source)?)))
+        && (filter.those_among("tenant").is_none() || is_met(&tenant.load(source)?)))
 }
 
 /// A block whose messages are being emitted.
