@@ -137,15 +137,19 @@ proptest! {
     #[test]
     fn a_walk_can_begin_at_any_message(messages in messages(), version in 1u16..3, window_bytes in 1usize..100) {
         let segment = encode(version, &messages);
+        let whole = ledger(&segment.bytes);
         let options = lenient().window_bytes(window_bytes).strict(true);
         let windowed: Arc<dyn Source> = Arc::new(Windowed(segment.bytes.clone()));
         for (place, message) in segment.messages.iter().enumerate() {
             let mut walk = open(windowed.clone(), &options, Start::Offset(message.position)).unwrap();
-            let mut records = Vec::new();
+            let (mut records, mut spans) = (Vec::new(), Vec::new());
             while walk.step().unwrap() == Step::More {
                 collect(&*walk, &mut records);
+                spans.extend_from_slice(walk.spans());
             }
             prop_assert_eq!(&records, &segment.messages[place..]);
+            let from = whole.iter().filter(|span| span.end > message.position);
+            prop_assert!(spans.iter().eq(from), "{:?} from {}", spans, message.position);
         }
     }
 }

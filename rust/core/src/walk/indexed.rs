@@ -127,6 +127,11 @@ impl<O> Ranges<O> {
         self.end = Some(entry);
     }
 
+    /// Whether the front is reported after the data.
+    pub(crate) const fn has_front(&self) -> bool {
+        self.front.is_some()
+    }
+
     /// Leaves the front out, and the damage of its fields.
     pub(crate) fn leave_front(&mut self) {
         (self.front, self.first) = (None, None);

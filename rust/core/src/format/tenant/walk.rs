@@ -36,6 +36,8 @@ pub(super) struct TenantScan {
     part: Option<OpenPartition>,
     /// Whether it began within the file, and knows nothing of what is before.
     is_partial: bool,
+    /// Whether the next step also reports the ranges that were found before it.
+    has_ranges: bool,
     /// Set if it only raises the file's first damage, which is stored here once it is known.
     refusal: Option<Arc<OnceLock<Damage>>>,
 }
@@ -70,6 +72,7 @@ impl TenantScan {
             on: ScanState::new(input, place, at),
             part: None,
             is_partial: false,
+            has_ranges: false,
             refusal: None,
         }
     }
@@ -176,12 +179,15 @@ impl TenantScan {
         self.is_partial = true;
         self.on.emitter.from = Some(offset);
         while self.on.emitter.from.is_some() && self.on.emitter.open.is_none() {
+            if self.on.ranges.has_front() {
+                self.begin_step()?;
+            }
             let is_past = self.part.is_none() && self.on.place.table.place().0 >= until;
             if is_past || self.go_on()? == Advance::End {
                 return Ok(false);
             }
-            self.begin_step()?;
         }
+        self.has_ranges = true;
         let open = self.on.emitter.open.as_ref();
         Ok(open.is_none_or(|open| open.block.offset <= offset))
     }
@@ -359,7 +365,9 @@ impl Scan for TenantScan {
 
     fn begin_step(&mut self) -> Result<()> {
         self.on.found.clear();
-        self.on.ranges.spans.clear();
+        if !std::mem::take(&mut self.has_ranges) {
+            self.on.ranges.spans.clear();
+        }
         Ok(())
     }
 
