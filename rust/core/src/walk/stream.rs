@@ -109,7 +109,7 @@ pub(crate) trait Framed: Unit {
         is_held: bool,
     ) -> std::result::Result<(), Stop<Self::Fault>>;
 
-    /// Whether the sound unit at the scan's offset matches the conditions that the format applies.
+    /// Whether the sound unit at the scan's offset matches the conditions that the format applies. If not, it is left out.
     fn matches(_scan: &Stream<Self>, _header: Self::Header) -> bool {
         true
     }
@@ -608,7 +608,8 @@ impl<U: Framed> Stream<U> {
             let options = &self.input.options;
             let (flaw, size) = (U::flaw(self, header), U::size(header));
             let is_too_large = size > options.record_bytes || usize::try_from(size).is_err();
-            let needs_value = options.values && U::matches(self, header);
+            let is_wanted = U::matches(self, header);
+            let needs_value = options.values && is_wanted;
             if flaw.is_some() && options.strict || needs_value && is_too_large {
                 return self.refuse(size, flaw, is_first);
             }
@@ -618,10 +619,11 @@ impl<U: Framed> Stream<U> {
                 self.input.load_up_to(at, whole, whole)?;
                 continue;
             }
-            if let Err(error) = U::commit(self, header, is_held) {
+            let committed = U::commit(self, header, is_held);
+            if committed.is_err() || !is_wanted {
                 self.records.pop();
-                return Err(error);
             }
+            committed?;
             self.cover(at + total, Kind::Record, flaw.map(|flaw| flaw.cause()));
         }
     }

@@ -360,9 +360,6 @@ impl Framed for Active {
     }
 
     fn commit(scan: &mut ActiveScan, header: Header, _: bool) -> Result<()> {
-        if !Self::matches(scan, header) {
-            scan.records.pop();
-        }
         scan.state.last = Some(header.uuid);
         scan.state.batch_limit = scan.state.batch_limit.saturating_add(header.total());
         Ok(())
