@@ -53,15 +53,20 @@ impl Gap {
         source: &dyn Source,
         data_end: impl FnOnce() -> Result<u64>,
     ) -> Result<Hop> {
-        match self.at < source.len() {
-            true => self.judge(read(source, self.at)?, data_end),
-            false => Ok(Hop::End),
-        }
+        self.judge(source.len(), |at| read(source, at), data_end)
     }
 
-    /// The same, of a gap before the end of the file. The header after it is `head`.
-    pub(super) fn judge(self, head: Head, data_end: impl FnOnce() -> Result<u64>) -> Result<Hop> {
-        let judged = match head {
+    /// The same, in a file of `len` bytes, of which `head` reads the header at an offset.
+    pub(super) fn judge(
+        self,
+        len: u64,
+        head: impl FnOnce(u64) -> Result<Head>,
+        data_end: impl FnOnce() -> Result<u64>,
+    ) -> Result<Hop> {
+        if self.at >= len {
+            return Ok(Hop::End);
+        }
+        let judged = match head(self.at)? {
             Head::Sound(header) => judge::order(header, self.end).map(|()| Hop::Chunk(header)),
             Head::Zeros => judge::unused(self.at, data_end()?).map(|()| Hop::End),
             Head::Bad(fault) => Err(fault),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::FORMAT;
-use super::hop::{self, ChunkRange, Gap, Hop};
+use super::hop::{self, ChunkRange, Gap};
 use super::judge::{self, Extent, Fault, Head, Judged, Payload, structure};
 use super::layout::{
     ALIGNMENT, HEADER_BYTES, Header, Item, RECORD_HEADER_BYTES, align, decode_record,
@@ -154,16 +154,15 @@ impl ChunkedScan {
         if !self.ends_early() || self.state.fate.is_some() || !at.is_multiple_of(ALIGNMENT) {
             return Ok(false);
         }
-        let Head::Sound(header) = self.head(at)? else {
-            return Ok(false);
-        };
-        let next = Gap::after(header, at);
-        let hop = match next.at < self.input.len() {
-            _ if !self.unit.bounds.is_past(header.start) => return Ok(false),
-            true => next.judge(self.look(next.at)?, || self.input.data_end())?,
-            false => Hop::End,
-        };
-        Ok(hop.confirms())
+        match self.head(at)? {
+            Head::Sound(header) if self.unit.bounds.is_past(header.start) => {
+                let head = |at| self.look(at);
+                let data_end = || self.input.data_end();
+                let hop = Gap::after(header, at).judge(self.input.len(), head, data_end)?;
+                Ok(hop.confirms())
+            }
+            _ => Ok(false),
+        }
     }
 
     /// Whether the part ends here, where the next one begins.
