@@ -106,7 +106,6 @@ pub(crate) trait Framed: Unit {
     fn judge(
         scan: &mut Stream<Self>,
         header: Self::Header,
-        is_held: bool,
     ) -> std::result::Result<(), Stop<Self::Fault>>;
 
     /// Whether the sound unit at the scan's offset matches the conditions that the format applies. If not, it is left out.
@@ -598,7 +597,7 @@ impl<U: Framed> Stream<U> {
                 self.input.load(at, whole)?;
                 continue;
             }
-            match U::judge(self, header, is_held) {
+            match U::judge(self, header) {
                 Ok(()) => {}
                 Err(Stop::Error(error)) => return Err(*error),
                 Err(_) if !is_first => return Ok(Advance::On),

@@ -321,11 +321,7 @@ impl Framed for Active {
         header.total() <= LIMITS.unverified_bytes
     }
 
-    fn judge(
-        scan: &mut ActiveScan,
-        header: Header,
-        _: bool,
-    ) -> std::result::Result<(), Stop<Fault>> {
+    fn judge(scan: &mut ActiveScan, header: Header) -> std::result::Result<(), Stop<Fault>> {
         let at = scan.at();
         let (place, sums) = scan.sums(at, &header)?;
         let verdict = verdict(&header, &sums, scan.state.last);

@@ -187,23 +187,20 @@ impl Framed for Oplog {
     fn judge(
         scan: &mut OplogScan,
         Frame { head, len }: Frame,
-        is_held: bool,
     ) -> std::result::Result<(), stream::Stop<Finding>> {
-        let at = scan.at();
+        let (at, start) = (scan.at(), scan.at() + head);
         let (dialect, seq, keys) = (
             scan.input.options.dialect,
             Some(scan.state.seq),
             &scan.state.keys,
         );
-        let read = if is_held {
-            let bytes = scan.input.bytes(at + head);
-            let bytes = bytes.get(..saturating_usize(len));
-            let body = Body::new(bytes.or_bug("the bytes of a message")?);
-            Record::read(body, len, dialect, seq, keys)
-        } else {
-            let start = at + head;
-            let input = &mut scan.input;
-            Record::read(Pieces { input, start }, len, dialect, seq, keys)
+        let held = scan.input.bytes(start).get(..saturating_usize(len));
+        let read = match held {
+            Some(bytes) => Record::read(Body::new(bytes), len, dialect, seq, keys),
+            None => {
+                let input = &mut scan.input;
+                Record::read(Pieces { input, start }, len, dialect, seq, keys)
+            }
         };
         match read {
             Ok(mut record) => {

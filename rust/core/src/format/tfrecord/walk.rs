@@ -115,11 +115,7 @@ impl Framed for TfRecord {
     }
 
     #[inline(always)]
-    fn judge(
-        scan: &mut Stream<Self>,
-        header: Header,
-        _: bool,
-    ) -> std::result::Result<(), Stop<Finding>> {
+    fn judge(scan: &mut Stream<Self>, header: Header) -> std::result::Result<(), Stop<Finding>> {
         let at = scan.at();
         if let Some(fault) = data(&mut scan.input, at, &header)? {
             return Err(Stop::Fault(Box::new(fault)));
