@@ -47,7 +47,7 @@ pub(crate) struct OpenSource {
 }
 
 impl ReadArguments<'_, '_> {
-    /// The options, the format as far as it is named, where the key is from, and how many bytes of values a batch has.
+    /// The options, the format as far as it is named, and how many bytes of values a batch has.
     pub(crate) fn options(&self, py: Python<'_>) -> PyResult<(Options, Option<u64>)> {
         let format = self.format.map(by_name).transpose();
         let format = format.map_err(|error| raise(py, error))?;

@@ -101,10 +101,11 @@ impl Batches {
         limits: Limits,
         start: Start<'_>,
     ) -> Result<Self> {
-        Self::aside(source, options, selection, limits, (start, &[]), 1)
+        Self::by_threads(source, options, selection, limits, (start, &[]), 1)
     }
 
-    fn aside(
+    /// Opens what other threads read: these parts, of which the first begins at a start, or all from there on if it has no others.
+    fn by_threads(
         source: Arc<dyn Source>,
         options: &Options,
         selection: Selection,
@@ -150,7 +151,7 @@ impl Batches {
             [] | [_] => Self::new(source, options, selection, limits),
             [first, others @ ..] => {
                 let parts = (Start::Part(first), others);
-                Self::aside(source, options, selection, limits, parts, threads)
+                Self::by_threads(source, options, selection, limits, parts, threads)
             }
         }
     }

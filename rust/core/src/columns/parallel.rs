@@ -125,8 +125,8 @@ pub(super) struct Parallel {
     left: VecDeque<Reading>,
     /// The FIFOs of what is begun and not returned completely, in the order of the file.
     found: VecDeque<Receiver<Item>>,
-    /// When these are full: their bytes, if they have so many batches.
-    room: (usize, usize),
+    /// Whether they are of parts. Else there is one, of all of the file.
+    in_parts: bool,
     /// What may be begun and no thread has begun yet; without a sender no more will come.
     queue: Option<Sender<Waiting>>,
     waiting: Arc<Receiver<Waiting>>,
@@ -161,11 +161,6 @@ impl Parallel {
         };
         let first = reading.open(start)?;
         let emptied = first.emptied(&*reading.source);
-        // A part of a compressed file has more content than bytes.
-        let room = match others {
-            [] => (0, WAITING_AHEAD),
-            _ => (limits.bytes.max(MOST_BYTES).saturating_mul(2), WAITING),
-        };
         let mut left = VecDeque::from([Reading::Opened(Box::new(first))]);
         left.extend(others.iter().cloned().map(Reading::Part));
         let parallel = Self {
@@ -173,7 +168,7 @@ impl Parallel {
             threads: threads.min(left.len()),
             left,
             found: VecDeque::new(),
-            room,
+            in_parts: !others.is_empty(),
             queue: Some(queue),
             waiting: Arc::new(waiting),
             stopped,
@@ -210,8 +205,12 @@ impl Parallel {
             self.queue = None;
             return;
         };
-        let (bytes, least) = self.room;
-        let (sender, receiver) = fifo(bytes, least);
+        // A part of a compressed file has more content than bytes.
+        let part_bytes = self.reading.limits.bytes.max(MOST_BYTES).saturating_mul(2);
+        let (sender, receiver) = match self.in_parts {
+            true => fifo(part_bytes, WAITING),
+            false => fifo(0, WAITING_AHEAD),
+        };
         self.found.push_back(receiver);
         let _ = queue.put((next, sender), 0); // its threads may have ended
     }
@@ -262,7 +261,7 @@ impl Parallel {
     /// The error that one walk of the whole file raises, if a part raised `error`. Damage earlier in the file, such as
     /// in an index, may be met only by a later part.
     fn first(&self, error: Error) -> Error {
-        if !matches!(error, Error::Damage(_)) || self.room.1 == WAITING_AHEAD {
+        if !matches!(error, Error::Damage(_)) || !self.in_parts {
             return error;
         }
         let options = self.options.clone().values(false);
