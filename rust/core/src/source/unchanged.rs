@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::window::data_len;
 use super::{Source, check_within, passed_on};
 use crate::bug::OrBug;
 use crate::checksum::{Key, hash};
@@ -50,12 +51,10 @@ impl<S: Source> Unchanged<S> {
                 };
                 bytes.resize(saturating_usize(PIECE_BYTES.min(self.len() - start)), 0);
                 self.source.read_exact_at(start, &mut bytes)?;
-                let last = || bytes.iter().rposition(|byte| *byte != 0);
                 let first = state.hashes.get(&start).copied();
-                let len = match (first, first.is_none().then(last).flatten()) {
-                    (Some((len, _)), _) => len,
-                    (None, Some(last)) => last + 1,
-                    (None, None) => 0,
+                let len = match first {
+                    Some((len, _)) => len,
+                    None => data_len(&bytes),
                 };
                 // What was zero still is, whatever a writer appends meanwhile into space that was filled in advance.
                 bytes.get_mut(len..).or_bug("a part of the piece")?.fill(0);

@@ -176,27 +176,26 @@ pub(crate) fn data_end_after(
         let piece = saturating_usize(end - first).min(PIECE_BYTES);
         let start = end - piece as u64;
         let bytes = window.exact(source, start, piece, piece)?;
-        if let Some(last) = last_nonzero(bytes) {
-            return Ok(start + last as u64 + 1);
+        match data_len(bytes) {
+            0 => {}
+            len => return Ok(start + len as u64),
         }
         end = start;
     }
     Ok(first)
 }
 
-fn last_nonzero(bytes: &[u8]) -> Option<usize> {
+/// The length of bytes without zeros at their end.
+pub(super) fn data_len(bytes: &[u8]) -> usize {
     const BLOCK: usize = 4096;
     let mut end = bytes.len();
     for block in bytes.rchunks(BLOCK) {
-        let start = end - block.len();
         // Folding uses whole vectors. Only the one block with a nonzero byte is searched byte by byte.
         if block.iter().fold(0, |all, byte| all | byte) != 0 {
-            return block
-                .iter()
-                .rposition(|byte| *byte != 0)
-                .map(|place| start + place);
+            let zeros = block.iter().rev().take_while(|byte| **byte == 0).count();
+            return end - zeros;
         }
-        end = start;
+        end -= block.len();
     }
-    None
+    end
 }
