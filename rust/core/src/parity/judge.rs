@@ -160,9 +160,9 @@ impl<'a> Judged<'a> {
             let end = (first + piece).min(self.hashes.len());
             piece = (piece * 2).min(most);
             let range = first * block_bytes..self.geometry.block(end - 1).end;
-            let is_open =
-                |block| !matches!(self.data.get(block), Some(proof) if *proof != BlockProof::None);
-            if (first..end).any(is_open) {
+            let is_proven =
+                |block| matches!(self.data.get(block), Some(proof) if *proof != BlockProof::None);
+            if !(first..end).all(is_proven) {
                 buffer.resize((end - first) * block_bytes, 0);
                 let (there, padding) = buffer.split_at_mut(range.len());
                 known.read(self.files, self.band_start, range.start, there)?;
@@ -174,15 +174,11 @@ impl<'a> Judged<'a> {
                         && !known.is_missing(&self.geometry.block(block), self.file_there);
                     let slot = self.hashes.get_mut(block).or_bug("a block of the band")?;
                     match self.data.get_mut(block) {
-                        Some(proof) if *proof == BlockProof::None => {
-                            *slot = hash;
-                            if is_verified {
-                                *proof = BlockProof::Hash;
-                            }
-                        }
-                        Some(_) => {}
-                        None => *slot = hash,
+                        Some(proof) if *proof != BlockProof::None => continue,
+                        Some(proof) if is_verified => *proof = BlockProof::Hash,
+                        _ => {}
                     }
+                    *slot = hash;
                 }
                 if is_first_enough && self.data.contains(&BlockProof::Hash) {
                     return Ok(());

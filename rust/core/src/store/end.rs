@@ -206,22 +206,20 @@ impl Bound {
     /// written over: a repair would restore it. `None` where there is none that can be read.
     fn of_sidecar(disk: &DiskRef, folder: &Path, id: SegmentId) -> Option<Self> {
         let kind = SegmentKind::Active;
+        let open = |name| FileSource::open_on(disk, &folder.join(name));
         // Most have none, and then nothing else is opened.
-        let names = [id.sidecar_name(kind), id.file_name(kind)];
-        let [Ok(sidecar), Ok(file)] =
-            names.map(|name| FileSource::open_on(disk, &folder.join(name)))
-        else {
-            return None;
-        };
-        let Ok(Some(coverage)) = Coverage::read(Files::new(&file, &sidecar)) else {
-            return None;
-        };
-        Some(Self {
-            offset: coverage.covered,
-            last: None,
-            said_by: SaidBy::Sidecar,
-            is_complete: true,
-        })
+        if let Ok(sidecar) = open(id.sidecar_name(kind))
+            && let Ok(file) = open(id.file_name(kind))
+            && let Ok(Some(coverage)) = Coverage::read(Files::new(&file, &sidecar))
+        {
+            return Some(Self {
+                offset: coverage.covered,
+                last: None,
+                said_by: SaidBy::Sidecar,
+                is_complete: true,
+            });
+        }
+        None
     }
 
     /// The one of two that is further on.
