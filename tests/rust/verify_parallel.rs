@@ -171,6 +171,9 @@ fn an_interrupt_ends_it() {
         });
         let ended = verify_parallel(source.clone(), &options, 2, |_| Err(Error::Interrupted));
         assert!(matches!(ended, Err(Error::Interrupted)));
+        let source = watched(&bytes, |_| Err(Error::Interrupted));
+        let ended = verify_parallel(source, &options, 2, |_| Ok(()));
+        assert!(matches!(ended, Err(Error::Interrupted)), "by the source");
         let begun = Arc::new(AtomicBool::new(false));
         let is_begun = begun.clone();
         let source = watched(&bytes, move |_| {

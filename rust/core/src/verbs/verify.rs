@@ -232,8 +232,6 @@ impl Parts<'_> {
         loop {
             match found.take(WAIT) {
                 Taken::Item((_, Ok(part))) => report.merge(&part),
-                // Stopped, since another part failed.
-                Taken::Item((_, Err(Error::Interrupted))) => {}
                 Taken::Item((place, error)) => {
                     if failed.as_ref().is_none_or(|(first, _)| place < *first) {
                         failed = Some((place, error));
@@ -263,6 +261,10 @@ impl Parts<'_> {
                 return;
             };
             let report = self.read(part);
+            // What stopped it is told by who did.
+            if matches!(report, Err(Error::Interrupted)) && self.stopped.load(Ordering::Acquire) {
+                return;
+            }
             if report.is_err() {
                 self.stop();
             }
