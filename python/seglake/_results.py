@@ -290,7 +290,8 @@ class Uuids(Sequence[UUID]):
         return UUID(bytes=self._data[place : place + _UUID_BYTES])
 
     def __iter__(self) -> Iterator[UUID]:
-        return map(self.__getitem__, range(len(self)))
+        starts = range(0, len(self._data), _UUID_BYTES)
+        return (UUID(bytes=self._data[start : start + _UUID_BYTES]) for start in starts)
 
     def __contains__(self, value: object) -> bool:
         try:

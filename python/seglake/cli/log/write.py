@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from functools import partial
-from itertools import takewhile
+from itertools import repeat, takewhile
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -119,13 +119,12 @@ def command(
         from seglake.exceptions import RowError
 
         lines = block.removesuffix(b"\n").split(b"\n")
-        fitting = list(takewhile(lambda line: len(line) <= line_bytes, lines))
-        type = values.argument_text(type_)
+        fitting = takewhile(lambda line: len(line) <= line_bytes, lines)
         try:
-            uuids = log.write_batch([(type, line) for line in fitting])
+            uuids = log.write_batch(zip(repeat(values.argument_text(type_)), fitting, strict=False))
         except RowError as error:
             raise RefusedError(str(error.__cause__)) from error  # by the log, whatever the line is
-        if len(fitting) < len(lines):
+        if len(uuids) < len(lines):
             raise LongLineError(line_bytes)
         return len(uuids), uuids[-1] if uuids else None
 
