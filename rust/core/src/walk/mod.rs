@@ -3,6 +3,7 @@
 
 mod budget;
 pub(crate) mod indexed;
+pub(crate) mod input;
 pub(crate) mod layers;
 mod options;
 pub(crate) mod part;

@@ -10,7 +10,8 @@ use crate::ledger::Fate;
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::walk::follows_plausibly;
-use crate::walk::stream::{End, Input, Search};
+use crate::walk::input::{Input, Search};
+use crate::walk::stream::End;
 
 /// The budget charges each hash and each look after a candidate at least this many bytes: their cost apart from
 /// the bytes themselves. Random bytes then cost less than two for each byte of the file.

@@ -16,7 +16,7 @@ use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::source::{BytesSource, Source};
 use crate::walk::Options;
-use crate::walk::stream::Input;
+use crate::walk::input::Input;
 
 /// The maximum content of a chunk whose payload is tried, in bytes.
 const MAX_CONTENT_BYTES: u64 = 1 << 20;

@@ -26,7 +26,7 @@ use crate::limits::LIMITS;
 use crate::output::{Appender, Spool};
 use crate::saturating::saturating_usize;
 use crate::source::{FileSource, Source, Window, data_end};
-use crate::walk::stream::DataEnd;
+use crate::walk::input::DataEnd;
 use crate::walk::{Begin, Eof, IndexSource, Options};
 
 /// How many items after an offset are of use: chunks may be damaged.

@@ -22,7 +22,7 @@ use crate::record::{OwnedRows, RecordId, Value};
 use crate::source::Source;
 use crate::spec::Filter;
 use crate::sync::Unpoisoned as _;
-use crate::walk::stream::DataEnd;
+use crate::walk::input::DataEnd;
 use crate::walk::{Begin, Hits, Lookup, Options, Step, Unproven, Walk};
 
 pub(super) struct ChunkedLookup {

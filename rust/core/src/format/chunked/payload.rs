@@ -15,7 +15,7 @@ use crate::private::Sealed;
 use crate::record::{ColumnBuffer, Rows, Scalar, Value};
 use crate::saturating::{saturating_bound, saturating_usize};
 use crate::spec::Filter;
-use crate::walk::stream::Input;
+use crate::walk::input::Input;
 
 /// The content of the chunk that was verified last, and what it is decoded with.
 #[derive(Default)]

@@ -10,7 +10,8 @@ use crate::error::Result;
 use crate::ledger::{Fate, tail_end};
 use crate::limits::LIMITS;
 use crate::walk::follows_plausibly;
-use crate::walk::stream::{End, Search};
+use crate::walk::input::Search;
+use crate::walk::stream::End;
 
 /// The result of trying a payload under a damaged header.
 enum Trial {

@@ -21,7 +21,8 @@ use crate::limits::LIMITS;
 use crate::record::Checked;
 use crate::saturating::saturating_usize;
 use crate::source::Source;
-use crate::walk::stream::{End, Input, Point, Stream, Unit};
+use crate::walk::input::Input;
+use crate::walk::stream::{End, Point, Stream, Unit};
 use crate::walk::{Advance, Driver, Options};
 
 pub(super) struct Chunked {

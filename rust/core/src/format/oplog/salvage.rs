@@ -9,7 +9,7 @@ use crate::engine::Salvage;
 use crate::error::{self, Error, Result};
 use crate::ledger::{Cause, Kind, Span};
 use crate::spec::Dialect;
-use crate::walk::stream::Input;
+use crate::walk::input::Input;
 use crate::walk::{Begin, Step, Walk};
 
 pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {

@@ -16,7 +16,8 @@ use crate::limits::LIMITS;
 use crate::record::Checked;
 use crate::saturating::saturating_usize;
 use crate::source::Source;
-use crate::walk::stream::{self, End, Framed, Input, Point, Stream, Unit};
+use crate::walk::input::Input;
+use crate::walk::stream::{self, End, Framed, Point, Stream, Unit};
 use crate::walk::{
     Advance, Begin, Driver, OffsetNumbering, Opening, Options, Scan, UnprovenPolicy,
 };

@@ -6,7 +6,7 @@ use crate::error::{Finding, Result};
 use crate::ledger::Cause;
 use crate::record::Value;
 use crate::saturating::saturating_usize;
-use crate::walk::stream::Input;
+use crate::walk::input::Input;
 
 /// The length and its checksum.
 pub(super) const HEADER_BYTES: usize = 12;

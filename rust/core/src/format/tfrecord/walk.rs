@@ -11,7 +11,8 @@ use crate::private::Sealed;
 use crate::record::{Checked, Rows, Value};
 use crate::saturating::saturating_usize;
 use crate::source::Source;
-use crate::walk::stream::{End, Framed, Point, Search, Stop, Stream, Unit};
+use crate::walk::input::Search;
+use crate::walk::stream::{End, Framed, Point, Stop, Stream, Unit};
 use crate::walk::{Advance, Begin, Driver, Options};
 
 /// What a [`Carry`](crate::walk::Carry) has of a TFRecord file.
