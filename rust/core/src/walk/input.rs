@@ -140,6 +140,11 @@ impl Input {
         self.data_end.of(&*self.source, &self.options)
     }
 
+    /// The file, for rows that read fields on first use: by then the scan may have gone on.
+    pub(crate) fn on_demand(&self) -> Arc<dyn Source> {
+        self.source.clone()
+    }
+
     /// Whether what is wrong at an offset is damage.
     pub(super) fn counts(&self, at: u64) -> bool {
         self.bound.is_none_or(|bound| bound.counts(at))

@@ -1,27 +1,108 @@
 //! The messages of one step, as slices of the walk's window.
 
 use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
 use super::keys::KeyTable;
-use super::layout::Body;
 use super::layout::columns::{
     ABI, BATCH, CHECKPOINT, CHECKPOINTER, CLOCK, DIGEST, FLAGS, KEYS, MAX_SUPPORTED_VERSION, SEQ,
     TRACE, VALUE, VERSION,
 };
+use super::layout::{Body, Run};
 use super::message::Record;
 use crate::bug::OrBug;
+use crate::error::{Error, Result};
 use crate::ledger::Cause;
 use crate::private::Sealed;
 use crate::record::{ColumnBuffer, Rows, Value};
 use crate::saturating::saturating_usize;
+use crate::source::Source;
+use crate::walk::input::Input;
+
+/// A message that is too large to keep unless it is needed, in a walk without values. Its other fields are read on
+/// first use.
+pub(super) struct Large {
+    source: Arc<dyn Source>,
+    record: Record,
+    /// How many bytes may be read then.
+    limit: u64,
+    loaded: OnceLock<Result<Vec<u8>>>,
+    /// Set if it no longer decodes, because the file has changed.
+    changed: OnceLock<()>,
+}
+
+impl Large {
+    pub(super) fn new(input: &Input, record: Record) -> Self {
+        Self {
+            source: input.on_demand(),
+            record,
+            limit: input.options.record_bytes,
+            loaded: OnceLock::new(),
+            changed: OnceLock::new(),
+        }
+    }
+
+    fn body(&self) -> Option<Body<'_>> {
+        let cut = self.record.message.value();
+        let loaded = self.loaded.get_or_init(|| self.load(cut));
+        let bytes = loaded.as_ref().ok()?;
+        Some(Body::without(bytes, cut))
+    }
+
+    /// Reads everything except the value.
+    fn load(&self, cut: Run) -> Result<Vec<u8>> {
+        let (front, back) = (cut.at, self.record.len.saturating_sub(cut.end()));
+        let needed = front.saturating_add(back);
+        let fits = |len| usize::try_from(len).ok().filter(|_| needed <= self.limit);
+        let (Some(front), Some(back)) = (fits(front), fits(back)) else {
+            let what = format!(
+                "the message at offset {} without its value",
+                self.record.position
+            );
+            return Err(Error::record_too_large(
+                self.source.path(),
+                what,
+                needed,
+                self.limit,
+            ));
+        };
+        let mut bytes = vec![0; front.saturating_add(back)];
+        let (front, back) = bytes.split_at_mut(front);
+        let start = self.record.start();
+        self.source.read_exact_at(start, front)?;
+        self.source
+            .read_exact_at(start.saturating_add(cut.end()), back)?;
+        Ok(bytes)
+    }
+
+    /// Why fields could not be read, if so.
+    pub(super) fn into_failure(self) -> Option<Error> {
+        if self.changed.get().is_some() {
+            return Some(changed(&*self.source, self.record.position));
+        }
+        self.loaded.into_inner()?.err()
+    }
+}
+
+pub(super) fn changed(source: &dyn Source, position: u64) -> Error {
+    Error::changed(source.path(), &format!("the message at offset {position}"))
+}
 
 /// Where the bytes of messages are.
 #[derive(Clone, Copy)]
 pub(super) enum Bodies<'a> {
     /// In memory, from this offset of the file on.
     From(u64, &'a [u8]),
-    /// In memory, of one message without its value.
-    Cut(&'a [u8]),
+    /// In the file. There is one message only.
+    Large(&'a Large),
+}
+
+/// The body of a message. `bytes` begin at the offset `base` of the file.
+fn body_in<'a>(base: u64, bytes: &'a [u8], record: &Record) -> Body<'a> {
+    let start = record.start().checked_sub(base);
+    let rest = start.and_then(|start| bytes.get(saturating_usize(start)..));
+    let body = rest.and_then(|rest| rest.get(..saturating_usize(record.len)));
+    Body::new(body.or_bug_default("the bytes of each message"))
 }
 
 /// Messages, and the keys that they may refer to.
@@ -42,15 +123,10 @@ impl<'a> OplogRows<'a> {
         &self.records[row]
     }
 
-    fn body(&self, record: &Record) -> Body<'a> {
+    fn body(&self, record: &Record) -> Option<Body<'a>> {
         match self.bodies {
-            Bodies::Cut(bytes) => Body::without(bytes, record.message.value()),
-            Bodies::From(base, bytes) => {
-                let start = record.start().checked_sub(base).map(saturating_usize);
-                let rest = start.and_then(|start| bytes.get(start..));
-                let body = rest.and_then(|rest| rest.get(..saturating_usize(record.len)));
-                Body::new(body.or_bug_default("the bytes of each message"))
-            }
+            Bodies::Large(large) => large.body(),
+            Bodies::From(base, bytes) => Some(body_in(base, bytes, record)),
         }
     }
 }
@@ -72,7 +148,10 @@ impl Rows for OplogRows<'_> {
 
     fn value(&self, row: usize) -> &[u8] {
         let record = self.record(row);
-        self.body(record).get(record.message.value())
+        match self.bodies {
+            Bodies::Large(_) => &[],
+            Bodies::From(base, bytes) => body_in(base, bytes, record).get(record.message.value()),
+        }
     }
 
     fn weight(&self, row: usize) -> usize {
@@ -95,23 +174,31 @@ impl Rows for OplogRows<'_> {
         if column == SEQ {
             return record.seq();
         }
-        match record.field(self.body(record), column, self.keys) {
-            Ok(value) => value,
-            // It decoded before, so a mapped file has changed.
-            Err(_) => Value::Null,
+        let Some(body) = self.body(record) else {
+            return Value::Null;
+        };
+        let field = record.field(body, column, self.keys);
+        match (field, self.bodies) {
+            (Ok(value), _) => value,
+            (Err(_), Bodies::Large(large)) => {
+                // The walk's next step reports it.
+                let _ = large.changed.set(());
+                Value::Null
+            }
+            (Err(_), Bodies::From(..)) => Value::Null,
         }
     }
 
     fn fill(&self, rows: Range<usize>, column: usize, buffer: &mut ColumnBuffer) {
         let message = |row| &self.record(row).message;
-        match column {
-            VERSION | CHECKPOINTER | ABI | BATCH | MAX_SUPPORTED_VERSION | FLAGS => {
+        match (column, self.bodies) {
+            (VERSION | CHECKPOINTER | ABI | BATCH | MAX_SUPPORTED_VERSION | FLAGS, _) => {
                 buffer.extend_optional_uint64(rows.map(|row| message(row).number(column)));
             }
-            VALUE if rows.clone().all(|row| message(row).has_value()) => {
+            (VALUE, Bodies::From(..)) if rows.clone().all(|row| message(row).has_value()) => {
                 buffer.extend_bytes(rows.map(|row| self.value(row)));
             }
-            CHECKPOINT | KEYS | DIGEST | TRACE => {
+            (CHECKPOINT | KEYS | DIGEST | TRACE, _) => {
                 let mut nulls = 0;
                 for row in rows {
                     if message(row).lacks(column) {
@@ -123,7 +210,7 @@ impl Rows for OplogRows<'_> {
                 }
                 buffer.push_nulls(nulls);
             }
-            CLOCK => {
+            (CLOCK, _) => {
                 for row in rows {
                     match message(row).clock_count() {
                         0 => buffer.push_list(&[]),

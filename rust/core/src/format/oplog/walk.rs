@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::keys::KeyTable;
 use super::layout::{Body, Bytes, MAX_UINT_BYTES, Reader, Stop};
 use super::message::{Frame, Message, Record, dangling_finding};
-use super::rows::{Bodies, OplogRows};
+use super::rows::{Bodies, Large, OplogRows};
 use crate::bug::OrBug;
 use crate::error::{Error, Finding, Result};
 use crate::ledger::Fate;
@@ -39,8 +39,7 @@ pub(super) struct State {
 
 pub(super) struct Oplog {
     unproven: UnprovenPolicy,
-    /// The message of the last step that is not in the window, without its value.
-    cut: Option<Vec<u8>>,
+    large: Option<Large>,
 }
 
 type OplogScan = Stream<Oplog>;
@@ -57,7 +56,7 @@ impl OplogWalk {
         let opening = opening.into();
         let unit = Oplog {
             unproven: opening.unproven,
-            cut: None,
+            large: None,
         };
         let (begin, offset) = match opening.begin {
             Begin::Offset(offset) => (Begin::Beginning, Some(offset)),
@@ -148,13 +147,13 @@ impl Unit for Oplog {
     }
 
     fn begin_step(&mut self) -> Result<()> {
-        self.cut = None;
-        Ok(())
+        let unread = self.large.take().and_then(Large::into_failure);
+        unread.map_or(Ok(()), Err)
     }
 
     fn rows(scan: &OplogScan) -> OplogRows<'_> {
-        let bodies = match &scan.unit.cut {
-            Some(bytes) => Bodies::Cut(bytes),
+        let bodies = match &scan.unit.large {
+            Some(large) => Bodies::Large(large),
             None => Bodies::From(scan.base, scan.input.bytes(scan.base)),
         };
         OplogRows {
@@ -230,7 +229,7 @@ impl Framed for Oplog {
             scan.input.pieces(keys, |piece| table.extend(piece))?;
         }
         if !is_held {
-            scan.unit.cut = Some(scan.read_without_value()?);
+            scan.unit.large = Some(Large::new(&scan.input, record.clone()));
         }
         scan.state.seq += 1;
         Ok(())
@@ -238,32 +237,6 @@ impl Framed for Oplog {
 }
 
 impl OplogScan {
-    /// The message here, which was judged in pieces, without its value. It is read and judged once more.
-    fn read_without_value(&mut self) -> Result<Vec<u8>> {
-        let record = self.records.last().or_bug("the message that was judged")?;
-        let (start, value, mut bytes) = (record.start(), record.message.value(), Vec::new());
-        let (len, most) = (record.len, self.input.options.record_bytes);
-        if len - value.len > most {
-            let what = format!("the message at offset {} without its value", self.at());
-            let path = self.input.path();
-            return Err(Error::record_too_large(path, what, len - value.len, most));
-        }
-        for run in [0..value.at, value.end()..len] {
-            let run = start + run.start..start + run.end;
-            self.input
-                .pieces(run, |piece| bytes.extend_from_slice(piece))?;
-        }
-        let mut reader = Body::without(&bytes, value).reader(0);
-        match Message::read(&mut reader, self.input.options.dialect) {
-            Ok(message) if message.value() == value => {
-                let record = self.records.last_mut().or_bug("the same")?;
-                record.message = message;
-                Ok(bytes)
-            }
-            _ => Err(self.changed()),
-        }
-    }
-
     /// Where the buffer after a corrupt one begins, if reading may continue there: the corrupt one is not empty,
     /// the next one decodes, and the lengths from there, none of them 0, lead exactly to the end of the file.
     fn next_if_proven(&mut self) -> Result<Option<u64>> {
