@@ -47,6 +47,9 @@ impl<'a> JudgedBand<'a> {
         if !is_refused && current.has_open_data() {
             current.tell(&mut known);
             let mut is_superseding = false;
+            if frames.superseded(frame.band).next().is_some() {
+                current.hash_unlisted()?;
+            }
             for superseded in frames.superseded(frame.band) {
                 let mut older = Judged::open(files, set, *superseded)?;
                 older.verify_data(&known, false)?;

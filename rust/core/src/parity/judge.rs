@@ -48,8 +48,7 @@ pub(super) struct Judged<'a> {
     pub(super) data: Vec<BlockProof>,
     /// Whether parity blocks verify, as far as they are there.
     parity: Vec<bool>,
-    /// The hashes of data blocks as they were in place when they were proven, or were read at last if nothing proved them. Also of those
-    /// after the last one with an entry, as far as the file has them: superseded frames may prove these.
+    /// The hashes of data blocks as they were in place when they were proven, or were read at last if nothing proved them.
     pub(super) hashes: Vec<u64>,
 }
 
@@ -83,9 +82,7 @@ impl<'a> Judged<'a> {
         let [first, second] = &judged.tables;
         let seen = first.len().max(second.len());
         judged.data = vec![BlockProof::None; seen.min(geometry.blocks)];
-        let in_file = judged.file_there.min(geometry.len);
-        let in_file = in_file.div_ceil(geometry.block_bytes);
-        judged.hashes = vec![0; judged.data.len().max(in_file)];
+        judged.hashes = vec![0; judged.data.len()];
         let there = frame.end.min(files.sidecar.len());
         let parity_start = frame.start + geometry.front_bytes() as u64;
         let there = saturating_usize(there.saturating_sub(parity_start)) / geometry.block_bytes;
@@ -156,13 +153,13 @@ impl<'a> Judged<'a> {
         };
         let mut buffer = Vec::new();
         let mut first = 0;
-        while first < self.hashes.len() {
-            let end = (first + piece).min(self.hashes.len());
+        while first < self.data.len() {
+            let end = (first + piece).min(self.data.len());
             piece = (piece * 2).min(most);
             let range = first * block_bytes..self.geometry.block(end - 1).end;
-            let is_proven =
-                |block| matches!(self.data.get(block), Some(proof) if *proof != BlockProof::None);
-            if !(first..end).all(is_proven) {
+            let is_open = |proof: &BlockProof| *proof == BlockProof::None;
+            let proofs = self.data.get(first..end).or_bug("blocks of the band")?;
+            if proofs.iter().any(is_open) {
                 buffer.resize((end - first) * block_bytes, 0);
                 let (there, padding) = buffer.split_at_mut(range.len());
                 known.read(self.files, self.band_start, range.start, there)?;
@@ -172,19 +169,43 @@ impl<'a> Judged<'a> {
                     let is_verified = self.is_entry(block, hash)
                         && self.is_agreed(block)
                         && !known.is_missing(&self.geometry.block(block), self.file_there);
-                    let slot = self.hashes.get_mut(block).or_bug("a block of the band")?;
-                    match self.data.get_mut(block) {
-                        Some(proof) if *proof != BlockProof::None => continue,
-                        Some(proof) if is_verified => *proof = BlockProof::Hash,
-                        _ => {}
+                    if let (Some(proof), Some(slot)) =
+                        (self.data.get_mut(block), self.hashes.get_mut(block))
+                        && *proof == BlockProof::None
+                    {
+                        *slot = hash;
+                        if is_verified {
+                            *proof = BlockProof::Hash;
+                        }
                     }
-                    *slot = hash;
                 }
-                if is_first_enough && self.data.contains(&BlockProof::Hash) {
+                let proofs = self.data.get(first..end).or_bug("blocks of the band")?;
+                if is_first_enough && proofs.contains(&BlockProof::Hash) {
                     return Ok(());
                 }
             }
             first = end;
+        }
+        Ok(())
+    }
+
+    /// Hashes the data blocks after the last one with an entry, as far as the file has them: superseded frames may prove them.
+    pub(super) fn hash_unlisted(&mut self) -> Result<()> {
+        let block_bytes = self.geometry.block_bytes;
+        let there = self.file_there.min(self.geometry.len);
+        let mut buffer = Vec::new();
+        while self.hashes.len() * block_bytes < there {
+            let first = self.hashes.len();
+            let range = first * block_bytes..there.min(first * block_bytes + PIECE_BYTES);
+            buffer.clear();
+            buffer.resize(range.len().next_multiple_of(block_bytes), 0);
+            let bytes = buffer
+                .get_mut(..range.len())
+                .or_bug("no more than a piece")?;
+            let start = self.band_start + range.start as u64;
+            self.files.read_file(start, bytes)?;
+            let hashes = self.hasher.hash(first, &buffer, block_bytes);
+            self.hashes.extend(hashes);
         }
         Ok(())
     }
