@@ -10,10 +10,10 @@ use crate::error::{Error, Result, name};
 use crate::format::{open, resolve};
 use crate::ledger::{Span, overlapping};
 use crate::parity::{FileKind, Report};
-use crate::record::{Checked, OwnedRows, RecordSet as _};
+use crate::record::Checked;
 use crate::saturating::saturating_usize;
 use crate::source::{FileSource, Source};
-use crate::walk::{Begin, Eof, Options, Step};
+use crate::walk::{Begin, Eof, Options, Step, Walk};
 
 /// How much of a unit is compared at once, in bytes.
 const PIECE_BYTES: u64 = 64 << 10;
@@ -40,11 +40,11 @@ pub(super) fn proof(
 ) -> Result<FileProof> {
     let options = options.for_ledger().format(format).eof(Eof::Final);
     let mut proof = FileProof::default();
-    let ledger = Ledger::new(file.clone(), &options)?;
-    if ledger.checked() != Checked::Checksum {
+    let walk = open(file.clone(), &options, Start::Beginning)?;
+    if walk.checked() != Checked::Checksum {
         return Ok(proof);
     }
-    for span in ledger {
+    for span in Ledger::new(file.clone(), &options)? {
         let span = span?;
         if !is_sound(&span) {
             continue;
@@ -90,7 +90,7 @@ fn differ(files: [&Arc<dyn Source>; 2], range: Range<u64>) -> Result<bool> {
 /// checksums of records and not of the bytes that these are compressed to; in others this is false if they do.
 ///
 /// # Errors
-/// Those of opening the files and of [`Walk::step`](crate::walk::Walk::step).
+/// Those of opening the files and of [`Walk::step`].
 fn has_same_records(
     files: [Arc<dyn Source>; 2],
     format: &Format,
@@ -101,38 +101,76 @@ fn has_same_records(
         return Ok(false);
     }
     let options = options.clone().values(true);
-    let [one, other] = files.map(|file| records_of(file, format, &options, unit));
-    let (Some(one), Some(other)) = (one?, other?) else {
-        return Ok(false);
-    };
-    let (one, other) = (one.rows(), other.rows());
-    let columns = 0..format.columns(options.dialect).len();
-    let is_same = |row| {
-        let mut columns = columns.clone();
-        columns.all(|column| one.field(row, column) == other.field(row, column))
-    };
-    Ok(one.len() == other.len() && (0..one.len()).all(is_same))
+    let [first, second] = files.map(|file| Records::open(file, format, &options, unit));
+    let (mut first, mut second) = (first?, second?);
+    loop {
+        match (first.advance()?, second.advance()?) {
+            (false, false) => return Ok(first.is_sound && second.is_sound),
+            (true, true) if first.is_at_the_same(&second) => {}
+            _ => return Ok(false),
+        }
+    }
 }
 
-/// The records of a unit, if it is sound.
-fn records_of(
-    file: Arc<dyn Source>,
-    format: &Format,
-    options: &Options,
-    unit: &Span,
-) -> Result<Option<OwnedRows>> {
-    let mut records = OwnedRows::new(format.columns(options.dialect));
-    let mut walk = format.open_for(file, options, Begin::Offset(unit.start).into())?;
-    let mut is_sound = false;
-    while walk.offset() < unit.end && walk.step()? == Step::More {
-        is_sound |= walk.spans().contains(unit);
-        let rows = walk.rows();
-        let own = (0..rows.len()).filter(|row| rows.position(*row) == unit.start);
-        own.for_each(|row| {
-            records.push(&*rows, row);
-        });
+/// The records of a unit, one after the other.
+struct Records {
+    walk: Box<dyn Walk>,
+    unit: Span,
+    columns: usize,
+    /// The next row of the last step, if there was one.
+    next: Option<usize>,
+    /// Whether the unit was found to be sound.
+    is_sound: bool,
+}
+
+impl Records {
+    fn open(
+        file: Arc<dyn Source>,
+        format: &Format,
+        options: &Options,
+        unit: &Span,
+    ) -> Result<Self> {
+        Ok(Self {
+            walk: format.open_for(file, options, Begin::Offset(unit.start).into())?,
+            unit: *unit,
+            columns: format.columns(options.dialect).len(),
+            next: None,
+            is_sound: false,
+        })
     }
-    Ok(is_sound.then_some(records))
+
+    /// Comes to the next record of the unit. Gives whether there is one.
+    fn advance(&mut self) -> Result<bool> {
+        loop {
+            if let Some(next) = self.next {
+                let rows = self.walk.rows();
+                let is_own = |row: &usize| rows.position(*row) == self.unit.start;
+                if let Some(row) = (next..rows.len()).find(is_own) {
+                    self.next = Some(row + 1);
+                    return Ok(true);
+                }
+            }
+            if self.walk.offset() >= self.unit.end || self.walk.step()? != Step::More {
+                return Ok(false);
+            }
+            self.next = Some(0);
+            let unit = Span {
+                cause: None,
+                ..self.unit
+            };
+            self.is_sound |= self.walk.spans().contains(&unit);
+        }
+    }
+
+    /// Whether the record that was come to last is the same as another one.
+    fn is_at_the_same(&self, other: &Self) -> bool {
+        let (rows, others) = (self.walk.rows(), other.walk.rows());
+        let row = |records: &Self| records.next.and_then(|next| next.checked_sub(1));
+        let (Some(row), Some(other)) = (row(self), row(other)) else {
+            return false;
+        };
+        (0..self.columns).all(|column| rows.field(row, column) == others.field(other, column))
+    }
 }
 
 /// A file as it is, and repaired, by its own format.
