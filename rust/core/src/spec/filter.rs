@@ -251,6 +251,12 @@ impl Filter {
         }))
     }
 
+    /// Whether this value of the column is in all lists of those that it may have.
+    pub(crate) fn is_listed(&self, column: &str, value: &Value<'_>) -> bool {
+        let mut tests = self.tests(column);
+        tests.all(|test| !matches!(test, Test::Among(_)) || test.is_met(value))
+    }
+
     /// Whether this value of the column meets all conditions on it.
     pub(crate) fn is_met_by(&self, column: &str, value: &Value<'_>) -> bool {
         self.tests(column).all(|test| test.is_met(value))

@@ -7,7 +7,7 @@ use super::rows::{MESSAGE_HEADER_BYTES, Message, StepFindings, Tenant};
 use crate::bug::OrBug;
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
-use crate::record::Value;
+use crate::record::{Scalar, Value};
 use crate::saturating::saturating_usize;
 use crate::source::{ReadAgain, Source};
 use crate::spec::Filter;
@@ -17,16 +17,31 @@ pub(super) fn has_partition(filter: &Filter, partition: u32) -> bool {
     filter.is_met_by("partition", &Value::Int64(partition.into()))
 }
 
-/// Whether records of this partition and tenant match, as far as these decide it.
+/// Whether records of this partition and tenant match, as far as lists of them decide it. A long ID is compared in pieces, and only
+/// with those of its length.
 pub(super) fn has_tenant(
     filter: &Filter,
     source: &dyn Source,
     partition: u32,
     tenant: &Name,
 ) -> Result<bool> {
-    let is_met = |id: &[u8]| filter.is_met_by("tenant", &Value::Text(id));
-    Ok(has_partition(filter, partition)
-        && (filter.those_among("tenant").is_none() || is_met(&tenant.load(source)?)))
+    if !has_partition(filter, partition) {
+        return Ok(false);
+    }
+    if let Some(id) = tenant.bytes() {
+        return Ok(filter.is_listed("tenant", &Value::Text(id)));
+    }
+    let Some(listed) = filter.those_among("tenant") else {
+        return Ok(true);
+    };
+    for id in listed {
+        if let Scalar::Text(id) = id
+            && tenant.is(source, id)?
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// A block whose messages are being emitted.

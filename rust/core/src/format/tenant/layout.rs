@@ -169,6 +169,23 @@ impl Name {
         Ok(self.len.cmp(&other.len))
     }
 
+    /// Whether the tenant ID has these bytes.
+    pub(super) fn is(&self, source: &dyn Source, wanted: &[u8]) -> Result<bool> {
+        if u64::from(self.len) != wanted.len() as u64 {
+            return Ok(false);
+        }
+        let (mut at, mut buffer) = (self.at, Vec::new());
+        for piece in wanted.chunks(LIMITS.tenant_piece_bytes as usize) {
+            buffer.resize(piece.len(), 0);
+            source.read_exact_at(at, &mut buffer)?;
+            if buffer != piece {
+                return Ok(false);
+            }
+            at += piece.len() as u64;
+        }
+        Ok(true)
+    }
+
     /// The bytes, read from the source if they are not kept.
     pub(super) fn load(&self, source: &dyn Source) -> Result<Arc<[u8]>> {
         if let Some(bytes) = &self.bytes {
