@@ -155,6 +155,7 @@ impl WalkBatches {
         let (report, selection) = (self.report.clone(), self.selection.clone());
         Self {
             ended: true,
+            report: report.clone(), // an empty walk checks nothing
             ..Self::of_walk(walk, report, selection, self.limits)
         }
     }
