@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::folder::remove_synced;
 use super::log::SegmentLog;
 use super::options::Durability;
 use super::state::{Batch, Does, Guard, LogState, NewRecord, Outcome, SegmentEnd, Settled, again};
@@ -211,7 +210,7 @@ impl SegmentLog {
     fn sync_segment(&self, file: &Handle, is_named: bool) -> std::result::Result<(), String> {
         let synced = file.sync_data().and_then(|()| match is_named {
             true => Ok(()),
-            false => self.options.disk.sync_folder(&self.folder),
+            false => self.folder.disk.sync_folder(self.path()),
         });
         synced.map_err(|error| error.to_string())
     }
@@ -269,8 +268,7 @@ impl SegmentLog {
         let mut rolled = current.writer.roll_back(offset, last);
         if offset == 0 && rolled.is_ok() {
             // Its name is that of a record that is not there.
-            let path = current.writer.path();
-            rolled = remove_synced(&self.options.disk, &self.folder, path);
+            rolled = self.folder.remove(current.writer.path());
             state.next_sequence = current.id.sequence;
             state.segment = None;
         }
@@ -307,7 +305,7 @@ impl SegmentLog {
 
     fn unknown(&self, uuids: &[Uuid], written: &[Uuid], reason: &str) -> Error {
         Error::OutcomeUnknown {
-            path: self.folder.clone(),
+            path: self.folder.path.clone(),
             uuids: uuids.to_vec(),
             written: written.to_vec(),
             reason: reason.to_owned(),
@@ -383,7 +381,7 @@ impl SegmentLog {
             None => Ok(appended.uuids),
             Some(error) if written.is_empty() => Err(error),
             Some(error) => Err(Error::Partial {
-                path: self.folder.clone(),
+                path: self.folder.path.clone(),
                 written,
                 source: Box::new(error),
             }),

@@ -5,11 +5,10 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::folder::{Segment, open_file, write_new};
+use super::folder::{LogFolder, Segment, open_file};
 use super::mark::{Mark, SLOT_BYTES};
 use super::name::{SegmentId, SegmentKind};
-use crate::checksum::Key;
-use crate::disk::{DiskRef, Opening};
+use crate::disk::Opening;
 use crate::error::{Error, Result};
 use crate::parity::{Coverage, Files};
 use crate::saturating::saturating_usize;
@@ -36,23 +35,14 @@ impl SegmentExtent {
     }
 
     /// What is said of a segment: of the newest one by the mark, as long as it is open, and of others by all that says anything.
-    pub(super) fn of(
-        disk: &DiskRef,
-        folder: &Path,
-        key: &Key,
-        mark: &Mark,
-        segment: &Segment,
-        is_newest: bool,
-    ) -> Self {
+    pub(super) fn of(folder: &LogFolder, mark: &Mark, segment: &Segment, is_newest: bool) -> Self {
         if segment.kind == SegmentKind::Sealed {
             return Self::default();
         }
         if is_newest && !segment.is_frozen {
             return Self::up_to(Bound::of_mark(mark, segment.id));
         }
-        let frozen = segment
-            .is_frozen
-            .then(|| Frozen::read(disk, folder, segment.id));
+        let frozen = segment.is_frozen.then(|| Frozen::read(folder, segment.id));
         let first = match frozen {
             Some(Ok(Frozen {
                 synced: Some(offset),
@@ -68,7 +58,7 @@ impl SegmentExtent {
         };
         let bound = first
             .or_later(Some(Bound::of_mark(mark, segment.id)))
-            .or_later(Bound::of_end(disk, folder, segment.id, key));
+            .or_later(Bound::of_end(folder, segment.id));
         let is_complete = first.is_complete;
         Self {
             bound: Some(Bound {
@@ -134,35 +124,18 @@ impl Bound {
     /// What is known of a segment that records may be appended to: what the mark says, what was written down when it ended, or what its
     /// sidecar covers, if somebody protected the file. A crash may have come before the mark was synced, or before there was a next
     /// segment.
-    pub(super) fn of_appended(
-        disk: &DiskRef,
-        folder: &Path,
-        key: &Key,
-        mark: &Mark,
-        id: SegmentId,
-    ) -> Self {
+    pub(super) fn of_appended(folder: &LogFolder, mark: &Mark, id: SegmentId) -> Self {
         Self::of_mark(mark, id)
-            .or_later(Self::of_end(disk, folder, id, key))
-            .or_later(Self::of_sidecar(disk, folder, id))
+            .or_later(Self::of_end(folder, id))
+            .or_later(Self::of_sidecar(folder, id))
     }
 
     /// What is known of a segment that is to be sealed: it has a record, reaches the offset that its writer gives, if it knows one, and
     /// what was written down when it ended.
-    pub(super) fn of_complete(
-        disk: &DiskRef,
-        folder: &Path,
-        key: &Key,
-        given: Option<u64>,
-        id: SegmentId,
-    ) -> Self {
+    pub(super) fn of_complete(folder: &LogFolder, given: Option<u64>, id: SegmentId) -> Self {
         Self::of_name()
             .or_later(given.map(Self::of_given))
-            .or_later(Self::of_end(disk, folder, id, key))
-    }
-
-    /// Whether what was written down when a segment ended is there.
-    pub(super) fn has_end(disk: &DiskRef, folder: &Path, id: SegmentId, key: &Key) -> bool {
-        Self::of_end(disk, folder, id, key).is_some()
+            .or_later(Self::of_end(folder, id))
     }
 
     /// Where nothing else is said: a segment gets its name with its first record.
@@ -184,16 +157,15 @@ impl Bound {
     }
 
     /// What the file `_SEGMENT.end` says; `None` where it is lost, damaged, or of another log.
-    fn of_end(disk: &DiskRef, folder: &Path, id: SegmentId, key: &Key) -> Option<Self> {
+    pub(super) fn of_end(folder: &LogFolder, id: SegmentId) -> Option<Self> {
         let path = folder.join(id.end_name());
         let mut slot = [0; SLOT_BYTES];
-        let read = disk
-            .handle(&path, Opening::ReadOwn)
-            .and_then(|file| file.read_exact_at(&mut slot, 0));
+        let opened = folder.disk.handle(&path, Opening::ReadOwn);
+        let read = opened.and_then(|file| file.read_exact_at(&mut slot, 0));
         if read.is_err() {
             return None;
         }
-        let end = Mark::decode(&slot, key).filter(|end| end.sequence == id.sequence)?;
+        let end = Mark::decode(&slot, &folder.key).filter(|end| end.sequence == id.sequence)?;
         Some(Self {
             offset: end.offset,
             last: Some(end.last),
@@ -204,9 +176,9 @@ impl Bound {
 
     /// What the parity sidecar of an active file covers: `protect` had it on the disk before. Nothing of it may be taken for a torn tail, or be
     /// written over: a repair would restore it. `None` where there is none that can be read.
-    fn of_sidecar(disk: &DiskRef, folder: &Path, id: SegmentId) -> Option<Self> {
+    fn of_sidecar(folder: &LogFolder, id: SegmentId) -> Option<Self> {
         let kind = SegmentKind::Active;
-        let open = |name| FileSource::open_on(disk, &folder.join(name));
+        let open = |name: String| FileSource::open_on(&folder.disk, &folder.join(name));
         // Most have none, and then nothing else is opened.
         if let Ok(sidecar) = open(id.sidecar_name(kind))
             && let Ok(file) = open(id.file_name(kind))
@@ -231,25 +203,13 @@ impl Bound {
     }
 }
 
-/// Removes the file that says where a segment ends, which is sealed by now or gone. A leftover does no harm: it is removed when the
-/// log is opened the next time.
-pub(super) fn forget_end(disk: &DiskRef, folder: &Path, id: SegmentId) {
-    let _ = disk.unlink(&folder.join(id.end_name()));
-}
-
 /// Writes down where a segment ends, all of which is on the disk: from then on a cut is noticed, wherever it is.
 ///
 /// # Errors
 /// [`Error::Io`].
-pub(super) fn write_end(
-    disk: &DiskRef,
-    folder: &Path,
-    id: SegmentId,
-    end: &Mark,
-    key: &Key,
-) -> Result<()> {
-    write_new(disk, &folder.join(id.end_name()), |out| {
-        out.write_all_at(&end.encode(key), 0)
+pub(super) fn write_end(folder: &LogFolder, id: SegmentId, end: &Mark) -> Result<()> {
+    folder.write_new(&id.end_name(), |out| {
+        out.write_all_at(&end.encode(&folder.key), 0)
     })
 }
 
@@ -268,9 +228,9 @@ struct Frozen {
 
 impl Frozen {
     /// What is said of a segment.
-    fn read(disk: &DiskRef, folder: &Path, id: SegmentId) -> io::Result<Self> {
+    fn read(folder: &LogFolder, id: SegmentId) -> io::Result<Self> {
         let path = folder.join(id.frozen_name());
-        let file = disk.handle(&path, Opening::ReadOwn)?;
+        let file = folder.disk.handle(&path, Opening::ReadOwn)?;
         let mut bytes = vec![0; saturating_usize(file.len()?).min(MOST_BYTES)];
         file.read_exact_at(&mut bytes, 0)?;
         Ok(serde_json::from_slice(&bytes)?)
@@ -279,26 +239,17 @@ impl Frozen {
 
 /// Writes down why a segment is kept as it is. Then writing can go on in a new one.
 pub(super) fn freeze(
-    disk: &DiskRef,
-    folder: &Path,
+    folder: &LogFolder,
     id: SegmentId,
-    reason: &str,
+    reason: String,
     synced: Option<u64>,
 ) -> Result<()> {
-    let said = Frozen {
-        reason: reason.to_owned(),
-        synced,
-    };
-    let text = serde_json::to_vec(&said).map_err(|error| {
-        Error::io(
-            Some(folder),
-            "cannot describe a frozen segment",
-            error.into(),
-        )
+    let text = serde_json::to_vec(&Frozen { reason, synced });
+    let text = text.map_err(|error| {
+        let action = "cannot describe a frozen segment";
+        Error::io(Some(&folder.path), action, error.into())
     })?;
-    write_new(disk, &folder.join(id.frozen_name()), |out| {
-        out.write_all_at(&text, 0)
-    })
+    folder.write_new(&id.frozen_name(), |out| out.write_all_at(&text, 0))
 }
 
 /// Why a segment is kept as it is that the disk cannot read.

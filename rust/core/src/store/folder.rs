@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::name::{SegmentId, SegmentKind};
+use super::name::{MARK, SegmentId, SegmentKind};
 use crate::checksum::Key;
 use crate::disk::{DiskRef, Handle};
 use crate::engine::Start;
@@ -31,6 +31,58 @@ const FROZEN: &str = ".frozen";
 /// Where both kinds of segments have the UUID of their first record: at the beginning.
 const UUID_BYTES: usize = 16;
 
+/// The folder of a log, on its disk, and the key of the log.
+#[derive(Clone, Debug)]
+pub(super) struct LogFolder {
+    pub(super) disk: DiskRef,
+    pub(super) path: PathBuf,
+    pub(super) key: Key,
+}
+
+impl LogFolder {
+    /// The path of a file in it.
+    pub(super) fn join(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// A segment whose file is of this kind.
+    pub(super) fn segment(&self, id: SegmentId, kind: SegmentKind) -> Segment {
+        Segment::of(&self.path, id, kind)
+    }
+
+    /// What its segments are read with.
+    pub(super) fn options(&self) -> Options {
+        Options::default().on_disk(&self.disk).keys(vec![self.key])
+    }
+
+    /// Writes a new file, which is on the disk with its name when this returns.
+    pub(super) fn write_new(
+        &self,
+        name: &str,
+        write: impl FnOnce(&mut Handle) -> std::io::Result<()>,
+    ) -> Result<()> {
+        let path = self.join(name);
+        let mut new = NewFile::create(&self.disk, &path, true)?;
+        write(new.file()).map_err(|error| Error::io(Some(&path), "cannot write", error))?;
+        new.commit()
+    }
+
+    /// Removes a file, if it is there, and makes that survive a loss of power before anything else is removed.
+    pub(super) fn remove(&self, path: &Path) -> Result<()> {
+        let removed = match self.disk.unlink(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        };
+        let removed = removed.and_then(|()| self.disk.sync_folder(&self.path));
+        removed.map_err(|error| Error::io(Some(path), "cannot remove", error))
+    }
+
+    /// Removes a file that does no harm: an error is ignored.
+    pub(super) fn forget(&self, name: &str) {
+        let _ = self.disk.unlink(&self.join(name));
+    }
+}
+
 /// A segment of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -48,7 +100,7 @@ pub struct Segment {
 
 impl Segment {
     /// A segment whose file is of this kind.
-    pub(super) fn of(folder: &Path, id: SegmentId, kind: SegmentKind) -> Self {
+    fn of(folder: &Path, id: SegmentId, kind: SegmentKind) -> Self {
         Self {
             id,
             kind,
@@ -303,10 +355,10 @@ fn is_damaged(path: &Path) -> bool {
 }
 
 /// Whether any of these segments has a sound first record under this key, which therefore is the log's.
-pub(super) fn is_key_of(disk: &DiskRef, key: Key, segments: &[Segment]) -> bool {
+pub(super) fn is_key_of(folder: &LogFolder, segments: &[Segment]) -> bool {
     segments.iter().any(|segment| {
-        let file = FileSource::open_on(disk, &segment.path);
-        let first = file.and_then(|file| sound_first(disk, &[key], segment.kind, &file));
+        let file = FileSource::open_on(&folder.disk, &segment.path);
+        let first = file.and_then(|file| sound_first(&folder.options(), segment.kind, &file));
         matches!(first, Ok(Some(_)))
     })
 }
@@ -317,8 +369,7 @@ pub(super) fn is_key_of(disk: &DiskRef, key: Key, segments: &[Segment]) -> bool 
 /// # Errors
 /// [`Error::Log`].
 pub(super) fn check_identity(
-    disk: &DiskRef,
-    keys: &[Key],
+    options: &Options,
     (id, kind): (SegmentId, SegmentKind),
     (path, file): (&Path, &FileSource),
 ) -> Result<()> {
@@ -327,7 +378,7 @@ pub(super) fn check_identity(
     if read.is_err() || first == id.first.into_bytes() {
         return Ok(());
     }
-    match sound_first(disk, keys, kind, file) {
+    match sound_first(options, kind, file) {
         Ok(Some(found)) if found != id.first => Err(Error::log(
             path,
             LogFault::OtherSegment,
@@ -340,16 +391,11 @@ pub(super) fn check_identity(
     }
 }
 
-/// The UUID of the first record, if that is sound.
-fn sound_first(
-    disk: &DiskRef,
-    keys: &[Key],
-    kind: SegmentKind,
-    file: &FileSource,
-) -> Result<Option<Uuid>> {
+/// The UUID of the first record, if that is sound under one of the keys.
+fn sound_first(own: &Options, kind: SegmentKind, file: &FileSource) -> Result<Option<Uuid>> {
     let options = Options::default()
-        .on_disk(disk)
-        .keys(keys.to_vec())
+        .on_disk(own.on())
+        .keys(own.keys.clone())
         .format(kind.format())
         .values(false);
     let mut walk = format::open(Arc::new(file.again()?), &options, Start::Beginning)?;
@@ -387,7 +433,7 @@ pub(super) fn open_file(
                     true => source.around_unreadable(),
                     false => source,
                 };
-                check_identity(disk, &options.keys, (id, kind), (&path, &source))?;
+                check_identity(options, (id, kind), (&path, &source))?;
                 return Ok((source, kind));
             }
             Err(error) if error.is_not_found() => missing = Some(path),
@@ -439,26 +485,5 @@ pub fn is_beside_segment(name: &str) -> bool {
 /// Whether a file of this name makes its folder that of a log: it is a synced mark, or a segment.
 #[must_use]
 pub fn is_log_name(name: &str) -> bool {
-    name == super::mark::FILE_NAME || SegmentId::parse(name).is_some()
-}
-
-/// Writes a new file, which is on the disk with its name when this returns.
-pub(super) fn write_new(
-    disk: &DiskRef,
-    path: &Path,
-    write: impl FnOnce(&mut Handle) -> std::io::Result<()>,
-) -> Result<()> {
-    let mut new = NewFile::create(disk, path, true)?;
-    write(new.file()).map_err(|error| Error::io(Some(path), "cannot write", error))?;
-    new.commit()
-}
-
-/// Removes a file, if it is there, and makes that survive a loss of power before anything else is removed.
-pub(super) fn remove_synced(disk: &DiskRef, folder: &Path, path: &Path) -> Result<()> {
-    let removed = match disk.unlink(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    };
-    let removed = removed.and_then(|()| disk.sync_folder(folder));
-    removed.map_err(|error| Error::io(Some(path), "cannot remove", error))
+    name == MARK || SegmentId::parse(name).is_some()
 }

@@ -1,14 +1,14 @@
 //! The writer of a log: appending, and beginning and ending segments.
 
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use uuid::Uuid;
 
 use super::end::write_end;
-use super::folder::{Listing, Segment, absolute, remove_synced};
+use super::folder::{Listing, LogFolder, Segment, absolute};
 use super::lock::Lock;
 use super::mark::Mark;
 use super::marking::Marker;
@@ -48,7 +48,7 @@ pub struct SegmentLog {
     // Its thread ends before the marker is dropped, which holds the lock that keeps other writers out.
     sealer: Sealer,
     pub(super) marker: Marker,
-    pub(super) folder: PathBuf,
+    pub(super) folder: LogFolder,
     pub(super) options: LogOptions,
     pub(super) state: Mutex<LogState>,
     /// A commit or a roll ended, or the log failed.
@@ -68,12 +68,16 @@ impl SegmentLog {
     /// [`Error::Log`] where segments are missing; [`Error::Format`] for a folder of other files, to which nothing is written; [`Error::Damage`] where
     /// the key is probably another one.
     pub fn open(path: impl AsRef<Path>, options: LogOptions) -> Result<Self> {
-        let folder = absolute(path.as_ref())?;
+        let folder = LogFolder {
+            disk: options.disk.clone(),
+            path: absolute(path.as_ref())?,
+            key: options.key,
+        };
         options.check()?;
         let disk = &options.disk;
-        begin_folder(disk, &folder)?;
-        Listing::read(disk, &folder, 0)?; // before anything is written to a folder of other files
-        let lock = Lock::take(disk, &folder)?;
+        begin_folder(disk, &folder.path)?;
+        Listing::read(disk, &folder.path, 0)?; // before anything is written to a folder of other files
+        let lock = Lock::take(disk, &folder.path)?;
         let Recovered {
             mark,
             writer,
@@ -82,11 +86,11 @@ impl SegmentLog {
             unsealed,
             unprotected,
             steps,
-        } = recovery::recover(disk, &folder, options.key)?;
+        } = recovery::recover(&folder)?;
         let segment = writer
             .map(|(id, writer)| Current::resume(id, writer))
             .transpose()?;
-        let marker = Marker::start(mark, lock, &folder, options.mark_interval)?;
+        let marker = Marker::start(mark, lock, &folder.path, options.mark_interval)?;
         let sealer = Sealer::start(&folder, &options)?;
         if options.protect.is_some() {
             unprotected.into_iter().for_each(|id| sealer.protect(id));
@@ -126,7 +130,7 @@ impl SegmentLog {
     /// The log's folder.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.folder
+        &self.folder.path
     }
 
     /// What recovery did when the log was opened.
@@ -361,7 +365,7 @@ impl SegmentLog {
 
     fn refused(&self, message: impl Into<String>) -> Error {
         let error = std::io::Error::other(message.into());
-        Error::io(Some(&self.folder), "cannot write to the log", error)
+        Error::io(Some(self.path()), "cannot write to the log", error)
     }
 
     /// Makes sure that a record can be [pushed](Self::push): ends the segment where it has to.
@@ -498,7 +502,7 @@ impl SegmentLog {
 
     /// Removes what may have been begun of a segment's file before this error. What has bytes is of somebody else: it stays.
     fn remove_begun(&self, path: &Path, error: &Error) -> Result<()> {
-        let disk = &self.options.disk;
+        let disk = &self.folder.disk;
         let is_taken =
             matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::AlreadyExists);
         let is_empty = || match disk.stat(path, false) {
@@ -514,7 +518,7 @@ impl SegmentLog {
                     .to_owned(),
             });
         }
-        remove_synced(disk, &self.folder, path)
+        self.folder.remove(path)
     }
 
     /// Commits the active segment wholly and ends it: nothing is appended to it any more, and the next record begins another.
@@ -531,7 +535,7 @@ impl SegmentLog {
             .take_if(|current| current.id.sequence == sequence)
             && self.options.seal
         {
-            let segment = Segment::of(&self.folder, current.id, SegmentKind::Active);
+            let segment = self.folder.segment(current.id, SegmentKind::Active);
             self.sealer.add(segment, Some(current.synced.0));
         }
         Ok(state)
@@ -578,8 +582,7 @@ impl SegmentLog {
             offset,
             last,
         };
-        let options = &self.options;
-        write_end(&options.disk, &self.folder, current.id, &end, &options.key)
+        write_end(&self.folder, current.id, &end)
     }
 }
 

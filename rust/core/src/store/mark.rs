@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
+use super::folder::LogFolder;
+use super::name::MARK;
 use crate::checksum::{Key, hash};
 use crate::cursor::Cursor;
-use crate::disk::{DiskRef, Handle, Opening};
+use crate::disk::{Handle, Opening};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::Cause;
 use crate::saturating::saturating_usize;
-
-pub(super) const FILE_NAME: &str = "_mark";
 
 const MAGIC: &[u8; 8] = b"SEGLMARK";
 const VERSION: u32 = 1;
@@ -102,18 +102,18 @@ impl Mark {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(super) fn read(disk: &DiskRef, folder: &Path, key: &Key) -> Result<Self> {
-        Self::find(disk, folder, key).map(|(mark, _)| mark)
+    pub(super) fn read(folder: &LogFolder) -> Result<Self> {
+        Self::find(folder).map(|(mark, _)| mark)
     }
 
     /// The same, and what is in the file.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(super) fn find(disk: &DiskRef, folder: &Path, key: &Key) -> Result<(Self, MarkState)> {
-        let path = folder.join(FILE_NAME);
-        let opened = disk.handle(&path, Opening::ReadOwn);
-        match opened.and_then(|file| Slots::read(&file, key)?.or_unreadable()) {
+    pub(super) fn find(folder: &LogFolder) -> Result<(Self, MarkState)> {
+        let path = folder.join(MARK);
+        let opened = folder.disk.handle(&path, Opening::ReadOwn);
+        match opened.and_then(|file| Slots::read(&file, &folder.key)?.or_unreadable()) {
             Ok(slots) => {
                 let mark = match slots.later() {
                     Some((_, mark)) => mark,
@@ -215,7 +215,7 @@ impl Slots {
 pub(super) struct MarkFile {
     file: Handle,
     path: PathBuf,
-    key: Key,
+    folder: LogFolder,
     mark: Mark,
     /// What the slot without [`mark`](Self::mark) holds.
     other: Mark,
@@ -287,7 +287,7 @@ impl MarkState {
         );
         Err(Error::Damage(Box::new(Damage {
             wrong_key: self == Self::Other,
-            ..Damage::new(Some(&folder.join(FILE_NAME)), 0, finding)
+            ..Damage::new(Some(&folder.join(MARK)), 0, finding)
         })))
     }
 }
@@ -297,16 +297,17 @@ impl MarkFile {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(super) fn open(disk: &DiskRef, folder: &Path, key: Key) -> Result<Self> {
-        let path = folder.join(FILE_NAME);
+    pub(super) fn open(folder: &LogFolder) -> Result<Self> {
+        let path = folder.join(MARK);
         let failed = |error| Error::io(Some(&path), "cannot open the synced mark", error);
-        let file = match disk.handle(&path, Opening::WriteOwn) {
+        let file = match folder.disk.handle(&path, Opening::WriteOwn) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                disk.handle(&path, Opening::New).map_err(failed)?
+                folder.disk.handle(&path, Opening::New)
             }
-            opened => opened.map_err(failed)?,
+            opened => opened,
         };
-        let slots = Slots::read(&file, &key).map_err(failed)?;
+        let file = file.map_err(failed)?;
+        let slots = Slots::read(&file, &folder.key).map_err(failed)?;
         let found = slots.found();
         let (used, mark) = match slots.later() {
             Some(later) => later,
@@ -318,7 +319,7 @@ impl MarkFile {
         Ok(Self {
             file,
             path,
-            key,
+            folder: folder.clone(),
             mark,
             other: Mark::default(),
             free: 1 - used,
@@ -337,7 +338,7 @@ impl MarkFile {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(super) fn begin(&mut self, disk: &DiskRef, folder: &Path) -> Result<()> {
+    pub(super) fn begin(&mut self) -> Result<()> {
         let failed = |error| Error::io(Some(&self.path), "cannot begin the synced mark", error);
         let len = self.file.len().map_err(failed)?;
         if len < FILE_BYTES as u64 {
@@ -357,7 +358,7 @@ impl MarkFile {
         // What was found may be in memory alone: the mark of a process that was killed.
         self.advance(self.mark.sequence, self.mark.offset, self.mark.last)?;
         self.sync()?;
-        let synced = disk.sync_folder(folder);
+        let synced = self.folder.disk.sync_folder(&self.folder.path);
         synced.map_err(|error| self.failed("cannot sync the folder of", error))
     }
 
@@ -380,7 +381,7 @@ impl MarkFile {
         };
         let [first, second] = SLOT_OFFSETS;
         let at = if self.free == 0 { first } else { second };
-        let written = self.file.write_all_at(&mark.encode(&self.key), at);
+        let written = self.file.write_all_at(&mark.encode(&self.folder.key), at);
         written.map_err(|error| self.failed("cannot write the synced mark", error))?;
         if !self.is_unsynced {
             self.other = self.mark;
@@ -443,19 +444,27 @@ impl MarkFile {
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
+    use crate::disk::DiskRef;
 
     const KEY: Key = Key::DEFAULT;
     const LAST: [u8; 16] = [7; 16];
 
+    fn log(folder: &Path, key: Key) -> LogFolder {
+        LogFolder {
+            disk: DiskRef::default(),
+            path: folder.to_path_buf(),
+            key,
+        }
+    }
+
     fn opened(folder: &Path) -> MarkFile {
-        let disk = DiskRef::default();
-        let mut file = MarkFile::open(&disk, folder, KEY).unwrap();
-        file.begin(&disk, folder).unwrap();
+        let mut file = MarkFile::open(&log(folder, KEY)).unwrap();
+        file.begin().unwrap();
         file
     }
 
     fn read(folder: &Path) -> Mark {
-        Mark::read(&DiskRef::default(), folder, &KEY).unwrap()
+        Mark::read(&log(folder, KEY)).unwrap()
     }
 
     #[test]
@@ -484,7 +493,7 @@ mod tests {
     #[test]
     fn a_mark_that_is_synced_is_never_overwritten_by_one_that_is_not() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(FILE_NAME);
+        let path = folder.path().join(MARK);
         assert_eq!(read(folder.path()), Mark::default());
         let mut file = opened(folder.path());
         for round in 1..5 {
@@ -503,7 +512,7 @@ mod tests {
                 }
             }
             let elsewhere = tempfile::tempdir().unwrap();
-            std::fs::write(elsewhere.path().join(FILE_NAME), &torn).unwrap();
+            std::fs::write(elsewhere.path().join(MARK), &torn).unwrap();
             assert_eq!(read(elsewhere.path()).offset, round * 10);
         }
     }
@@ -516,11 +525,10 @@ mod tests {
             counter: u64::MAX,
             ..Mark::default()
         };
-        let path = folder.path().join(FILE_NAME);
+        let path = folder.path().join(MARK);
         std::fs::write(&path, mark.encode(&KEY)).unwrap();
-        let disk = DiskRef::default();
-        let mut file = MarkFile::open(&disk, folder.path(), KEY).unwrap();
-        let error = file.begin(&disk, folder.path()).unwrap_err().to_string();
+        let mut file = MarkFile::open(&log(folder.path(), KEY)).unwrap();
+        let error = file.begin().unwrap_err().to_string();
         assert!(error.contains("greatest number"), "{error}");
         assert_eq!(read(folder.path()), mark);
     }
@@ -528,12 +536,11 @@ mod tests {
     #[test]
     fn what_is_found_tells_whether_the_key_is_the_logs() {
         let folder = tempfile::tempdir().unwrap();
-        let disk = DiskRef::default();
-        let found = |key: Key| MarkFile::open(&disk, folder.path(), key).unwrap().found();
+        let found = |key: Key| MarkFile::open(&log(folder.path(), key)).unwrap().found();
         assert_eq!(found(KEY), MarkState::Blank);
         let mut file = opened(folder.path());
         assert_eq!(
-            std::fs::read(folder.path().join(FILE_NAME)).unwrap().len(),
+            std::fs::read(folder.path().join(MARK)).unwrap().len(),
             FILE_BYTES
         );
         assert_eq!(found(KEY), MarkState::Mark);

@@ -8,6 +8,8 @@ use crate::engine::Format;
 use crate::format::{active, sealed};
 use crate::output::{is_quarantine_offset, quarantine_suffix};
 
+/// The name of the file of the synced mark.
+pub(super) const MARK: &str = "_mark";
 /// How many decimal digits a sequence number has in a name: all that 64 bits need, so that names sort as numbers.
 const SEQUENCE_DIGITS: usize = 20;
 const UUID_CHARACTERS: usize = 36;

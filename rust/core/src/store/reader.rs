@@ -2,19 +2,18 @@
 //! is after the mark".
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use uuid::Uuid;
 
 use super::end::SegmentExtent;
-use super::folder::{Listing, Segment, absolute, check_identity, is_key_of};
+use super::folder::{Listing, LogFolder, Segment, absolute, check_identity, is_key_of};
 use super::lock::Lock;
 use super::mark::{Mark, MarkState, Synced};
 use super::name::SegmentKind;
 use super::skipped::{Skipped, SkippedList, Unread};
-use crate::checksum::Key;
 #[cfg(feature = "arrow")]
 use crate::columns::{Batches, Limits, Selection};
 use crate::disk::{DiskRef, Stat};
@@ -52,9 +51,8 @@ use crate::walk::{Begin, Hits, OnDamage, Options, Step, Walk};
 /// ```
 #[derive(Clone, Debug)]
 pub struct LogReader {
-    folder: PathBuf,
+    pub(super) folder: LogFolder,
     options: Options,
-    key: Key,
     known: LastListing,
     pub(super) skipped: SkippedList,
 }
@@ -98,9 +96,12 @@ impl LogReader {
             return Err(Error::Usage("a log has one key: give one".to_owned()));
         };
         let reader = Self {
-            folder: absolute(path.as_ref())?,
+            folder: LogFolder {
+                disk: options.on().clone(),
+                path: absolute(path.as_ref())?,
+                key,
+            },
             options,
-            key,
             known: LastListing::default(),
             skipped: SkippedList::default(),
         };
@@ -138,7 +139,7 @@ impl LogReader {
     fn check_key(&self) -> Result<()> {
         let (view, found) = self.look()?;
         let Some(first) = view.segments.first() else {
-            return found.check_empty(&self.folder);
+            return found.check_empty(self.path());
         };
         if !found.is_foreign() {
             return Ok(());
@@ -148,7 +149,7 @@ impl LogReader {
         let start = Start::Beginning;
         let mut walk = walk_of(source, &options, start, &Filter::default())?;
         match walk.step() {
-            Err(Error::Damage(_)) if is_key_of(self.disk(), self.key, &view.segments) => Ok(()),
+            Err(Error::Damage(_)) if is_key_of(&self.folder, &view.segments) => Ok(()),
             Err(Error::Damage(damage)) => Err(found.unknown_key(&first.path, damage.wrong_key)),
             other => other.map(drop),
         }
@@ -157,7 +158,7 @@ impl LogReader {
     /// The log's folder.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.folder
+        &self.folder.path
     }
 
     /// What each record has.
@@ -179,7 +180,7 @@ impl LogReader {
     /// # Errors
     /// [`Error::Io`].
     pub fn synced(&self) -> Result<Option<Synced>> {
-        Ok(Mark::read(self.disk(), &self.folder, &self.key)?.place())
+        Ok(Mark::read(&self.folder)?.place())
     }
 
     /// How far the last record that is on the disk is ahead of the clock; `None` by less than a second.
@@ -205,7 +206,7 @@ impl LogReader {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn range(&self, filter: &Filter) -> Result<Records> {
-        let report = Report::new(&active::FORMAT, Some(&self.folder), 0);
+        let report = Report::new(&active::FORMAT, Some(self.path()), 0);
         Ok(Records::new(self.columns(), Ok(self.walk(filter)?), report))
     }
 
@@ -224,7 +225,7 @@ impl LogReader {
         };
         let found = view.segments.iter().map(|segment| segment.id.sequence);
         for sequence in found.chain([mark.saturating_add(1)]) {
-            self.skipped.add_missing(&self.folder, next, sequence);
+            self.skipped.add_missing(self.path(), next, sequence);
             next = sequence.saturating_add(1);
         }
         Ok(Box::new(Layered(LogWalk {
@@ -255,7 +256,7 @@ impl LogReader {
             options: options.record_bytes(record_bytes),
             ..self.clone()
         };
-        let report = Report::new(&active::FORMAT, Some(&self.folder), 0);
+        let report = Report::new(&active::FORMAT, Some(self.path()), 0);
         let walk = reader.walk(filter)?;
         Ok(Batches::of_walk(walk, report, selection, limits))
     }
@@ -296,9 +297,9 @@ impl LogReader {
 
     /// The segments, not listed again if neither the mark nor the folder has changed.
     pub(super) fn known(&self) -> Result<Arc<View>> {
-        let stat = self.disk().stat(&self.folder, true);
-        let stat = stat.map_err(|error| Error::io(Some(&self.folder), "cannot stat", error))?;
-        let mark = Mark::read(self.disk(), &self.folder, &self.key)?;
+        let stat = self.disk().stat(self.path(), true);
+        let stat = stat.map_err(|error| Error::io(Some(self.path()), "cannot stat", error))?;
+        let mark = Mark::read(&self.folder)?;
         // Never waited for: a thread that a fork left behind may have it.
         if let Ok(known) = self.known.0.try_lock()
             && let Some((modified, view)) = &*known
@@ -365,26 +366,21 @@ impl LogReader {
     /// What is there now, and what was found in the file of the mark.
     fn look(&self) -> Result<(View, MarkState)> {
         // The mark first: what it says is on the disk is in the listing that follows.
-        let (mark, found) = Mark::find(self.disk(), &self.folder, &self.key)?;
+        let (mark, found) = Mark::find(&self.folder)?;
         let list = match self.options.strict {
             true => Listing::read,
             false => Listing::read_past_gaps,
         };
-        let listing = list(self.disk(), &self.folder, mark.sequence)?;
-        let segments = listing.segments;
-        let unread = Mutex::default();
-        Ok((
-            View {
-                segments,
-                mark,
-                unread,
-            },
-            found,
-        ))
+        let view = View {
+            segments: list(self.disk(), self.path(), mark.sequence)?.segments,
+            mark,
+            unread: Mutex::default(),
+        };
+        Ok((view, found))
     }
 
-    pub(super) fn disk(&self) -> &DiskRef {
-        self.options.on()
+    pub(super) const fn disk(&self) -> &DiskRef {
+        &self.folder.disk
     }
 
     /// What it reads with.
@@ -394,24 +390,19 @@ impl LogReader {
         &self.options
     }
 
-    pub(super) const fn key(&self) -> &Key {
-        &self.key
-    }
-
     /// Opens a segment, sealed or not: while it is being sealed, its file is replaced by another.
     ///
     /// # Errors
     /// [`Error::SegmentGone`] where it was removed; [`Error::Io`].
     fn source(&self, segment: &Segment, reach: &SegmentExtent) -> Result<SegmentSource> {
-        reach.open(&self.folder, &self.options, (segment.id, segment.kind))
+        reach.open(self.path(), &self.options, (segment.id, segment.kind))
     }
 
     /// How much of a segment is read, and how far it has to reach.
     pub(super) fn reach(&self, view: &View, segment: &Segment) -> SegmentExtent {
         let newest = view.segments.last().map(|newest| newest.id);
         let is_newest = newest == Some(segment.id);
-        let (disk, folder, key) = (self.disk(), &self.folder, &self.key);
-        SegmentExtent::of(disk, folder, key, &view.mark, segment, is_newest)
+        SegmentExtent::of(&self.folder, &view.mark, segment, is_newest)
     }
 
     /// The records of a segment that a filter lets through.
@@ -462,7 +453,7 @@ impl LogReader {
         };
         // Reading reports another segment under this name.
         let of = (newest.id, newest.kind);
-        if check_identity(self.disk(), &[*self.key()], of, (&newest.path, &file)).is_err() {
+        if check_identity(&self.options, of, (&newest.path, &file)).is_err() {
             return Ok(None);
         }
         let file = Arc::new(file.around_unreadable());
@@ -476,7 +467,7 @@ impl LogReader {
                 records += walk.rows().len() as u64;
             }
         }
-        if is_pending() || Mark::read(self.disk(), self.path(), self.key())? != view.mark {
+        if is_pending() || Mark::read(&self.folder)? != view.mark {
             return Ok(None);
         }
         let unread = (end > bound.offset).then_some(Unread {

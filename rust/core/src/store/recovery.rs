@@ -1,15 +1,13 @@
 //! Opening a log for writing: what a dead writer left is put in order. docs/formats/log.md, "Recovery".
 
-use std::path::Path;
 use std::sync::Arc;
 
 use super::end::{freeze, unreadable_page};
-use super::folder::{Listing, Segment, is_key_of, remove_synced};
+use super::folder::{Listing, LogFolder, Segment, is_key_of};
 use super::mark::{Mark, MarkFile, MarkState};
 use super::name::{SegmentId, SegmentKind};
 use super::sealing::{remove_active, seal};
-use crate::checksum::Key;
-use crate::disk::{DiskRef, Handle, Opening};
+use crate::disk::{Handle, Opening};
 use crate::engine::Start;
 use crate::engine::append::{Within, search_within};
 use crate::error::{Error, Result};
@@ -72,18 +70,17 @@ pub(super) struct Recovered {
 ///
 /// # Errors
 /// [`Error::Io`]; [`Error::Log`] where segments are missing; [`Error::Damage`] where the key is probably another one.
-pub(super) fn recover(disk: &DiskRef, folder: &Path, key: Key) -> Result<Recovered> {
-    let mut listing = Listing::read(disk, folder, 0)?;
-    let mut mark = MarkFile::open(disk, folder, key)?;
+pub(super) fn recover(folder: &LogFolder) -> Result<Recovered> {
+    let (disk, path) = (&folder.disk, &folder.path);
+    let mut listing = Listing::read(disk, path, 0)?;
+    let mut mark = MarkFile::open(folder)?;
     let synced = mark.mark();
-    listing.check_reaches(folder, synced.sequence)?;
+    listing.check_reaches(path, synced.sequence)?;
     let recovery = Recovering {
-        disk,
         folder,
-        key,
         mark: synced,
         found: mark.found(),
-        is_key_known: mark.found() == MarkState::Mark || is_key_of(disk, key, &listing.segments),
+        is_key_known: mark.found() == MarkState::Mark || is_key_of(folder, &listing.segments),
     };
     let newest = listing.newest().cloned();
     let end = match &newest {
@@ -95,7 +92,7 @@ pub(super) fn recover(disk: &DiskRef, folder: &Path, key: Key) -> Result<Recover
     };
     // Nothing is changed before the key is known to be the log's.
     match &newest {
-        None => mark.found().check_empty(folder)?,
+        None => mark.found().check_empty(path)?,
         Some(newest) if mark.found().is_foreign() && !recovery.is_key_known => {
             if end.as_ref().is_none_or(|end| end.last.is_none()) {
                 return Err(mark.found().unknown_key(&newest.path, false));
@@ -107,7 +104,7 @@ pub(super) fn recover(disk: &DiskRef, folder: &Path, key: Key) -> Result<Recover
         // What hinders this hinders nobody: the name is never used again.
         let _ = disk.unlink(temporary);
     }
-    mark.begin(disk, folder)?;
+    mark.begin()?;
     listing.forget_beside(disk);
     let unprotected = listing.unprotected();
     let mut is_sealed = false;
@@ -142,7 +139,7 @@ pub(super) fn recover(disk: &DiskRef, folder: &Path, key: Key) -> Result<Recover
             if !is_sealed {
                 recovery.settle(newest, &end, &mut recovered)?;
             }
-            let has_end = Bound::has_end(disk, folder, newest.id, &key);
+            let has_end = Bound::of_end(folder, newest.id).is_some();
             if has_end && recovered.writer.take().is_some() {
                 // There may have been a next segment, without a record: readers went on from this one, and would miss what is
                 // appended to it.
@@ -178,9 +175,7 @@ struct Surveyed {
 }
 
 struct Recovering<'a> {
-    disk: &'a DiskRef,
-    folder: &'a Path,
-    key: Key,
+    folder: &'a LogFolder,
     mark: Mark,
     /// What was in the mark's file.
     found: MarkState,
@@ -194,15 +189,12 @@ impl Recovering<'_> {
     }
 
     fn options(&self) -> Options {
-        Options::default()
-            .on_disk(self.disk)
-            .keys(vec![self.key])
-            .for_ledger()
+        self.folder.options().for_ledger()
     }
 
     /// A segment's file, and the same as what has to reach what is known of it. It is read around what the disk cannot read.
     fn source(&self, segment: &Segment) -> Result<(Arc<FileSource>, Arc<dyn Source>)> {
-        let file = FileSource::open_on(self.disk, &segment.path)?;
+        let file = FileSource::open_on(&self.folder.disk, &segment.path)?;
         let file = Arc::new(file.around_unreadable());
         let source: Arc<dyn Source> = match segment.kind {
             SegmentKind::Active => {
@@ -260,7 +252,7 @@ impl Recovering<'_> {
 
     /// What is known to be on the disk of a segment.
     fn bound(&self, id: SegmentId) -> Bound {
-        Bound::of_appended(self.disk, self.folder, &self.key, &self.mark, id)
+        Bound::of_appended(self.folder, &self.mark, id)
     }
 
     /// Puts the newest segment in order, so that records can be appended to it, or freezes it.
@@ -271,7 +263,7 @@ impl Recovering<'_> {
             let skips = end.unreadable.is_some();
             self.rewrite(segment, synced.min(end.len), end.len, skips)?;
             let known = Some(bound.offset);
-            freeze(self.disk, self.folder, segment.id, &reason, known)?;
+            freeze(self.folder, segment.id, reason.clone(), known)?;
             recovered.steps.push(Recovery::Frozen {
                 segment: segment.id,
                 reason,
@@ -289,7 +281,7 @@ impl Recovering<'_> {
         let Some(last) = end.last else {
             // It never held a whole record, so nothing of it was acknowledged, and its name is that of a record that is not there.
             recovered.next_sequence = segment.id.sequence;
-            return remove_synced(self.disk, self.folder, &segment.path);
+            return self.folder.remove(&segment.path);
         };
         if end.records > synced || end.first_damage.is_some() {
             self.rewrite(segment, synced, end.records, false)?;
@@ -302,7 +294,8 @@ impl Recovering<'_> {
             });
         }
         let (path, end) = (&segment.path, end.records);
-        let writer = active::Writer::resume(self.disk, path, self.key, end, last)?;
+        let LogFolder { disk, key, .. } = self.folder;
+        let writer = active::Writer::resume(disk, path, *key, end, last)?;
         recovered.writer = Some((segment.id, writer));
         Ok(())
     }
@@ -360,7 +353,7 @@ impl Recovering<'_> {
 
     /// Moves a torn tail into a file of its own, then overwrites it with zeros.
     fn remove_tail(&self, segment: &Segment, torn: Span) -> Result<()> {
-        let mut out = Appender::open(self.disk, &segment.path, true)?;
+        let mut out = Appender::open(&self.folder.disk, &segment.path, true)?;
         let name = |number| segment.id.quarantine_name(torn.start, number);
         out.remove_tail(torn.start..torn.end, true, |number| {
             self.folder.join(name(number))
@@ -371,10 +364,8 @@ impl Recovering<'_> {
     /// does not have. Where the disk cannot read some pages, these are skipped.
     fn rewrite(&self, segment: &Segment, from: u64, to: u64, skips: bool) -> Result<()> {
         let failed = |error| Error::io(Some(&segment.path), "cannot write again", error);
-        let file = self
-            .disk
-            .handle(&segment.path, Opening::Write)
-            .map_err(failed)?;
+        let file = self.folder.disk.handle(&segment.path, Opening::Write);
+        let file = file.map_err(failed)?;
         let again = |bytes: &[u8], at| file.write_all_at(bytes, at);
         if skips {
             let mut at = from;
@@ -397,7 +388,7 @@ impl Recovering<'_> {
     /// segment: the sealed one is put aside, or made anew if nothing is appended to the segment any more. Returns whether the segment
     /// is sealed.
     fn settle_doubled(&self, id: SegmentId, is_newest: bool) -> Result<bool> {
-        let of_kind = |kind| Segment::of(self.folder, id, kind);
+        let of_kind = |kind| self.folder.segment(id, kind);
         let (active, sealed) = (of_kind(SegmentKind::Active), of_kind(SegmentKind::Sealed));
         let (of_active, of_sealed) = (self.survey(&active)?, self.survey(&sealed)?);
         let bound = self.bound(id);
@@ -406,31 +397,29 @@ impl Recovering<'_> {
         let is_readable = of_active.unreadable.is_none() || !is_newest;
         let is_whole = of_sealed.first_damage.is_none() && is_readable;
         if is_whole && of_sealed.last.is_some() && of_sealed.last >= needed {
-            remove_active(self.disk, self.folder, id)?;
-            return Ok(true);
+            return remove_active(self.folder, id).map(|()| true);
         }
         let path = Some(&*active.path);
         let lacking = bound.check(path, of_active.records, of_active.last, of_active.len);
         if !is_newest && lacking.is_ok() {
-            let sealed = seal(self.disk, self.folder, &active, self.key, true, None, None)?;
+            let sealed = seal(self.folder, &active, true, None, None)?;
             return Ok(!sealed.is_frozen);
         }
-        let aside = self
-            .folder
-            .join(format!("_{}", id.file_name(SegmentKind::Sealed)));
-        let moved = self.disk.rename(&sealed.path, &aside);
+        let aside = format!("_{}", id.file_name(SegmentKind::Sealed));
+        let aside = self.folder.join(aside);
+        let moved = self.folder.disk.rename(&sealed.path, &aside);
         moved.map_err(|error| Error::io(Some(&sealed.path), "cannot put aside", error))?;
         self.sync_folder()?;
         if let (false, Err(error)) = (is_newest, lacking) {
-            let (reason, known) = (error.to_string(), Some(bound.offset));
-            freeze(self.disk, self.folder, id, &reason, known)?;
+            freeze(self.folder, id, error.to_string(), Some(bound.offset))?;
         }
         Ok(false)
     }
 
     fn sync_folder(&self) -> Result<()> {
-        let synced = self.disk.sync_folder(self.folder);
-        synced.map_err(|error| Error::io(Some(self.folder), "cannot sync the folder", error))
+        let LogFolder { disk, path, .. } = self.folder;
+        let synced = disk.sync_folder(path);
+        synced.map_err(|error| Error::io(Some(path), "cannot sync the folder", error))
     }
 }
 

@@ -3,17 +3,16 @@
 
 use std::collections::VecDeque;
 use std::panic::{self, AssertUnwindSafe};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
-use super::end::{forget_end, freeze, unreadable_page};
-use super::folder::{Listing, Segment, remove_synced};
+use super::end::{freeze, unreadable_page};
+use super::folder::{Listing, LogFolder, Segment};
 use super::mark::Mark;
 use super::name::{SegmentId, SegmentKind};
 use super::options::{LogOptions, Retention};
-use crate::checksum::Key;
 use crate::disk::{DiskRef, Owner, Stat};
 use crate::engine::IfExists;
 use crate::error::{Error, Result};
@@ -22,7 +21,7 @@ use crate::source::{Bound, BoundSource, FileSource, SaidBy};
 use crate::sync::{self, Condvar, JoinHandle, Mutex, MutexGuard, Unpoisoned as _};
 use crate::uuid6;
 use crate::verbs::{self, ProtectOptions, SealOptions, kept_of};
-use crate::walk::{Interrupt, Options};
+use crate::walk::Interrupt;
 
 /// How long a thread waits for sealing before it asks whether to go on.
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
@@ -34,31 +33,22 @@ const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
 /// # Errors
 /// [`Error::Io`]: the segment is as it was. [`Error::Interrupted`].
 pub(super) fn seal(
-    disk: &DiskRef,
-    folder: &Path,
+    folder: &LogFolder,
     segment: &Segment,
-    key: Key,
     overwrite: bool,
     interrupt: Option<Interrupt>,
     end: Option<u64>,
 ) -> Result<Segment> {
-    let bound = Bound::of_complete(disk, folder, &key, end, segment.id);
+    let bound = Bound::of_complete(folder, end, segment.id);
     // What cannot be read is damage, and tried a second time.
-    let file = FileSource::open_on(disk, &segment.path)?.around_unreadable();
+    let file = FileSource::open_on(&folder.disk, &segment.path)?.around_unreadable();
     let file = Arc::new(file);
     let source = BoundSource::whole(file.clone(), bound);
-    let path = folder.join(segment.id.file_name(SegmentKind::Sealed));
-    let options = Options::default()
-        .on_disk(disk)
-        .keys(vec![key])
-        .record_bytes(u64::MAX)
-        .interrupt(interrupt);
+    let sealed = folder.segment(segment.id, SegmentKind::Sealed);
+    let options = folder.options().record_bytes(u64::MAX).interrupt(interrupt);
     let how = SealOptions::default().if_exists(IfExists::overwrite_if(overwrite));
-    match verbs::seal(Arc::new(source), &options, &path, &how, |_| Ok(())) {
-        Ok(_) => {
-            remove_active(disk, folder, segment.id)?;
-            Ok(Segment::of(folder, segment.id, SegmentKind::Sealed))
-        }
+    match verbs::seal(Arc::new(source), &options, &sealed.path, &how, |_| Ok(())) {
+        Ok(_) => remove_active(folder, segment.id).map(|()| sealed),
         // Not where the new file is read back differently: that is no damage of the segment.
         Err(Error::Damage(damage)) if damage.path.as_ref() == Some(&segment.path) => {
             let reason = match file.unreadable() {
@@ -67,7 +57,7 @@ pub(super) fn seal(
             };
             let is_known = bound.said_by != SaidBy::Name && damage.offset < bound.offset;
             let synced = is_known.then_some(bound.offset);
-            freeze(disk, folder, segment.id, &reason, synced)?;
+            freeze(folder, segment.id, reason, synced)?;
             Ok(Segment {
                 is_frozen: true,
                 ..segment.clone()
@@ -82,12 +72,12 @@ pub(super) fn seal(
 ///
 /// # Errors
 /// [`Error::Io`].
-pub(super) fn remove_active(disk: &DiskRef, folder: &Path, id: SegmentId) -> Result<()> {
+pub(super) fn remove_active(folder: &LogFolder, id: SegmentId) -> Result<()> {
     let path = folder.join(id.file_name(SegmentKind::Active));
-    remove_synced(disk, folder, &path)?;
-    forget_end(disk, folder, id);
-    let _ = disk.unlink(&folder.join(id.sidecar_name(SegmentKind::Active)));
-    forget_kept(disk, &path);
+    folder.remove(&path)?;
+    folder.forget(&id.end_name());
+    folder.forget(&id.sidecar_name(SegmentKind::Active));
+    forget_kept(&folder.disk, &path);
     Ok(())
 }
 
@@ -112,12 +102,12 @@ struct Known {
 }
 
 impl Known {
-    fn read(disk: &DiskRef, folder: &Path, mark: &Mark) -> Result<Self> {
-        let mut listing = Listing::read(disk, folder, mark.sequence)?;
+    fn read(folder: &LogFolder, mark: &Mark) -> Result<Self> {
+        let mut listing = Listing::read(&folder.disk, &folder.path, mark.sequence)?;
         let oldest = listing.segments.first().map(|first| first.id.sequence);
         let segments = std::mem::take(&mut listing.segments).into_iter();
         let removable = segments.filter(|file| file.kind == SegmentKind::Sealed || file.is_frozen);
-        let removable: Result<_> = removable.map(|file| sized(disk, file)).collect();
+        let removable: Result<_> = removable.map(|file| sized(&folder.disk, file)).collect();
         removable.map(|removable| Self {
             oldest,
             removable,
@@ -126,8 +116,8 @@ impl Known {
     }
 
     /// Removes a segment and what is beside it.
-    fn remove(&self, disk: &DiskRef, folder: &Path, segment: &Segment) -> Result<()> {
-        let id = segment.id;
+    fn remove(&self, folder: &LogFolder, segment: &Segment) -> Result<()> {
+        let (id, disk) = (segment.id, &folder.disk);
         // Where sealing was cut short, it has two files. Of these the one that is read goes last.
         let kinds = match segment.kind {
             SegmentKind::Sealed => [SegmentKind::Active, SegmentKind::Sealed],
@@ -137,7 +127,7 @@ impl Known {
             .map(|name| kinds.map(|kind| folder.join(name(&id, kind))));
         for path in files.iter().chain(&sidecars) {
             if disk.is_taken(path) {
-                remove_synced(disk, folder, path)?;
+                folder.remove(path)?;
             }
         }
         // What is said of it goes after it. A leftover does no harm: readers of the folder take it for a part of the log.
@@ -145,8 +135,8 @@ impl Known {
         for kept in self.listing.kept_of(id) {
             let _ = disk.unlink(kept);
         }
-        let _ = disk.unlink(&folder.join(id.frozen_name()));
-        forget_end(disk, folder, id);
+        folder.forget(&id.frozen_name());
+        folder.forget(&id.end_name());
         Ok(())
     }
 }
@@ -194,9 +184,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[derive(Debug)]
 struct Shared {
-    disk: DiskRef,
-    folder: PathBuf,
-    key: Key,
+    folder: LogFolder,
     retention: Option<Retention>,
     protect: Option<Parameters>,
     work: Mutex<Work>,
@@ -248,7 +236,7 @@ impl Shared {
 
     fn panicked(&self) -> Error {
         let error = std::io::Error::other("the thread that seals panicked");
-        Error::io(Some(&self.folder), "cannot seal a segment", error)
+        Error::io(Some(&self.folder.path), "cannot seal a segment", error)
     }
 
     /// Does a job, and then what is always done after one.
@@ -274,9 +262,8 @@ impl Shared {
 
     fn seal(&self, segment: &Segment, end: Option<u64>) -> Result<Segment> {
         let mut known = locked(&self.arranging);
-        let (disk, folder) = (&self.disk, &self.folder);
         let interrupt = Some(Interrupt::once(&self.stopped));
-        let now = seal(disk, folder, segment, self.key, false, interrupt, end);
+        let now = seal(&self.folder, segment, false, interrupt, end);
         let now = now.inspect_err(|_| *known = None)?; // what it left is listed
         let is_last = |known: &Known| {
             known
@@ -284,7 +271,7 @@ impl Shared {
                 .back()
                 .is_none_or(|(last, _)| last.id < now.id)
         };
-        match (&mut *known, sized(disk, now.clone())) {
+        match (&mut *known, sized(&self.folder.disk, now.clone())) {
             (Some(known), Ok(sized)) if is_last(known) => known.removable.push_back(sized),
             _ => *known = None, // it is listed when old ones are to be removed
         }
@@ -299,13 +286,11 @@ impl Shared {
         };
         let _alone = locked(&self.arranging);
         let path = self.folder.join(id.file_name(SegmentKind::Sealed));
-        let options = Options::default()
-            .on_disk(&self.disk)
-            .keys(vec![self.key])
-            .interrupt(Some(Interrupt::once(&self.stopped)));
+        let interrupt = Some(Interrupt::once(&self.stopped));
+        let options = self.folder.options().interrupt(interrupt);
         let how = ProtectOptions::default().parameters(parameters);
         match verbs::protect(&path, &options, &how, |_| Ok(())) {
-            Err(error) if error.is_not_found() && !self.disk.is_taken(&path) => Ok(()),
+            Err(error) if error.is_not_found() && !self.folder.disk.is_taken(&path) => Ok(()),
             protected => protected.map(drop),
         }
     }
@@ -324,11 +309,11 @@ impl Shared {
     /// can come about. Returns those that are gone.
     fn retain(&self, retention: &Retention) -> Result<Vec<Segment>> {
         let mut known = locked(&self.arranging);
-        let (disk, folder) = (&self.disk, &self.folder);
-        let mark = Mark::read(disk, folder, &self.key)?;
+        let folder = &self.folder;
+        let mark = Mark::read(folder)?;
         let known = match &mut *known {
             Some(known) => known,
-            none => none.insert(Known::read(disk, folder, &mark)?),
+            none => none.insert(Known::read(folder, &mark)?),
         };
         let mut total: u64 = known.removable.iter().map(|(_, stat)| stat.len).sum();
         let now = sync::since_epoch();
@@ -342,7 +327,7 @@ impl Shared {
                 Some((next, _)) => next.id.first.into_bytes(),
                 // It is being written. Few others are left, so that listing them takes little.
                 None if oldest.is_some() => {
-                    let listing = Listing::read(disk, folder, mark.sequence)?;
+                    let listing = Listing::read(&folder.disk, &folder.path, mark.sequence)?;
                     let mut after = listing.segments.iter();
                     let after = after.find(|next| next.id.sequence > segment.id.sequence);
                     after.map_or(mark.last, |next| next.id.first.into_bytes())
@@ -362,7 +347,7 @@ impl Shared {
             if !is_oldest || !is_proven || !(is_old || is_over) {
                 break;
             }
-            known.remove(disk, folder, segment)?;
+            known.remove(folder, segment)?;
             total -= stat.len;
             known.oldest = Some(segment.id.sequence + 1);
             removed.extend(known.removable.pop_front().map(|(segment, _)| segment));
@@ -384,11 +369,9 @@ impl Sealer {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(super) fn start(folder: &Path, options: &LogOptions) -> Result<Self> {
+    pub(super) fn start(folder: &LogFolder, options: &LogOptions) -> Result<Self> {
         let shared = Arc::new(Shared {
-            disk: options.disk.clone(),
-            folder: folder.to_path_buf(),
-            key: options.key,
+            folder: folder.clone(),
             retention: options.retention,
             protect: options.protect,
             work: Mutex::default(),
@@ -400,8 +383,8 @@ impl Sealer {
         let thread = sync::Builder::new()
             .name("seglake-seal".to_owned())
             .spawn(move || for_thread.run());
-        let thread =
-            thread.map_err(|error| Error::io(Some(folder), "cannot start a thread", error))?;
+        let thread = thread
+            .map_err(|error| Error::io(Some(&folder.path), "cannot start a thread", error))?;
         Ok(Self {
             shared,
             thread: Some(thread),

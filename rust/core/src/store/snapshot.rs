@@ -1,14 +1,14 @@
 //! A snapshot of a log: another folder that holds what is on the disk. docs/formats/log.md, "Snapshots".
 
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::folder::{Segment, write_new};
+use super::folder::{LogFolder, Segment};
 use super::mark::MarkFile;
 use super::name::SegmentKind;
 use super::reader::{LogReader, View};
 use super::recovery::copy;
-use crate::disk::{DiskRef, Handle, Kind, Opening};
+use crate::disk::{Handle, Kind, Opening};
 use crate::error::{Error, Result};
 use crate::source::FileSource;
 use crate::{output, text};
@@ -45,12 +45,12 @@ impl LogReader {
             let made = disk.temporary(output::folder(path), &prefix, ".tmp", |disk, path| {
                 disk.create_folder(path)
             });
-            let staged = Staged {
-                disk,
-                folder: made.map_err(failed)?.1,
-            };
+            let staged = Staged(LogFolder {
+                path: made.map_err(failed)?.1,
+                ..self.folder.clone()
+            });
             let view = self.view()?;
-            match self.fill(&view, &staged.folder) {
+            match self.fill(&view, &staged.0) {
                 // Sealed or removed since it was listed: begun anew, also where that goes on.
                 Err(error) if error.is_not_found() && self.view()?.segments != view.segments => {}
                 // The mark was read before all that it reaches was removed.
@@ -59,12 +59,12 @@ impl LogReader {
                 filled => break filled.map(|()| staged)?,
             }
         };
-        disk.rename(&staged.folder, path).map_err(failed)?;
+        disk.rename(&staged.0.path, path).map_err(failed)?;
         disk.sync_folder(output::folder(path)).map_err(failed)
     }
 
     /// Writes all files of a snapshot.
-    fn fill(&self, view: &View, folder: &Path) -> Result<()> {
+    fn fill(&self, view: &View, folder: &LogFolder) -> Result<()> {
         let mut last = None;
         for segment in &view.segments {
             let reach = self.reach(view, segment);
@@ -99,8 +99,8 @@ impl LogReader {
         }
         self.check_mark(view, last)?;
         let mark = &view.mark;
-        let mut file = MarkFile::open(self.disk(), folder, *self.key())?;
-        file.begin(self.disk(), folder)?; // syncs the folder: the mark comes last
+        let mut file = MarkFile::open(folder)?;
+        file.begin()?; // syncs the folder: the mark comes last
         if mark.sequence > 0 {
             file.advance(mark.sequence, mark.offset, mark.last)?;
             file.finish()?;
@@ -128,7 +128,7 @@ impl LogReader {
         })
     }
 
-    fn link(&self, name: &str, folder: &Path) -> Result<()> {
+    fn link(&self, name: &str, folder: &LogFolder) -> Result<()> {
         let from = self.path().join(name);
         // The link of a symbolic link would depend on what that names.
         let stat = self.disk().stat(&from, false);
@@ -141,25 +141,24 @@ impl LogReader {
     }
 
     /// Copies a file's first bytes, or all of it, under its name.
-    fn copy_regular(&self, name: &str, folder: &Path, limit: Option<u64>) -> Result<()> {
-        let from = self.path().join(name);
-        let file = FileSource::open_on(self.disk(), &from)?;
-        self.copy(&file.handle(), &from, &folder.join(name), limit)
+    fn copy_regular(&self, name: &str, folder: &LogFolder, limit: Option<u64>) -> Result<()> {
+        let file = FileSource::open_on(self.disk(), &self.folder.join(name))?;
+        self.copy(&file.handle(), name, folder, limit)
     }
 
     /// Copies a file of the log's own that is beside a segment.
-    fn copy_own(&self, name: &str, folder: &Path) -> Result<()> {
-        let from = self.path().join(name);
+    fn copy_own(&self, name: &str, folder: &LogFolder) -> Result<()> {
+        let from = self.folder.join(name);
         let file = self.disk().handle(&from, Opening::ReadOwn);
         let file = file.map_err(|error| Error::io(Some(&from), "cannot copy", error))?;
-        self.copy(&file, &from, &folder.join(name), None)
+        self.copy(&file, name, folder, None)
     }
 
-    fn copy(&self, file: &Handle, from: &Path, to: &Path, limit: Option<u64>) -> Result<()> {
-        let len = file.len();
-        let len = len.map_err(|error| Error::io(Some(from), "cannot copy", error))?;
+    fn copy(&self, file: &Handle, name: &str, to: &LogFolder, limit: Option<u64>) -> Result<()> {
+        let failed = |error| Error::io(Some(&self.folder.join(name)), "cannot copy", error);
+        let len = file.len().map_err(failed)?;
         let end = limit.map_or(len, |limit| limit.min(len));
-        write_new(self.disk(), to, |out| {
+        to.write_new(name, |out| {
             copy(file, 0, end, |bytes, at| out.write_all_at(bytes, at))
         })
     }
@@ -174,13 +173,10 @@ fn if_there(taken: Result<()>) -> Result<()> {
 }
 
 /// A folder under a temporary name, which is removed unless it gets another one.
-struct Staged<'a> {
-    disk: &'a DiskRef,
-    folder: PathBuf,
-}
+struct Staged(LogFolder);
 
-impl Drop for Staged<'_> {
+impl Drop for Staged {
     fn drop(&mut self) {
-        let _ = self.disk.remove_folder(&self.folder); // gone, if it has its name
+        let _ = self.0.disk.remove_folder(&self.0.path); // gone, if it has its name
     }
 }

@@ -299,7 +299,7 @@ impl Tail {
 
     /// Finds out what there is to read next. Returns whether there may be something.
     fn advance(&mut self) -> Result<bool> {
-        let mark = Mark::read(self.reader.disk(), self.reader.path(), self.reader.key())?;
+        let mark = Mark::read(&self.reader.folder)?;
         if self.seen == Some(mark) {
             return Ok(false);
         }
