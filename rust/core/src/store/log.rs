@@ -15,7 +15,7 @@ use super::marking::Marker;
 use super::name::{SegmentId, SegmentKind};
 use super::options::{Durability, LogOptions, Retention};
 use super::recovery::{self, Recovered, Recovery};
-use super::sealing::Sealer;
+use super::sealing::{Job, Sealer};
 use super::state::{Current, Does, Guard, LogState, NewRecord, Stage, record_bytes};
 use crate::bug::OrBug;
 use crate::disk::{DiskRef, Owner};
@@ -93,12 +93,11 @@ impl SegmentLog {
         let marker = Marker::start(mark, lock, &folder.path, options.mark_interval)?;
         let sealer = Sealer::start(&folder, &options)?;
         if options.protect.is_some() {
-            unprotected.into_iter().for_each(|id| sealer.protect(id));
+            sealer.add(unprotected.into_iter().map(Job::Protect));
         }
         if options.seal {
-            unsealed
-                .into_iter()
-                .for_each(|(segment, end)| sealer.add(segment, end));
+            let unsealed = unsealed.into_iter();
+            sealer.add(unsealed.map(|(segment, end)| Job::Seal(segment, end)));
         }
         Ok(Self {
             sealer,
@@ -143,13 +142,6 @@ impl SegmentLog {
     #[must_use]
     pub fn clock_ahead(&self) -> Option<Duration> {
         uuid6::ahead(&self.state().sequence.last()?)
-    }
-
-    /// Segments that turned out to be damaged when they were to be sealed since the log was opened. They are kept as they are.
-    #[doc(hidden)] // public for tests: `LogReader::segments` has it
-    #[must_use]
-    pub fn frozen(&self) -> Vec<Segment> {
-        self.sealer.frozen()
     }
 
     /// Appends a record of the present time, and waits as [`LogOptions::durability`] says. Returns its UUID.
@@ -536,7 +528,8 @@ impl SegmentLog {
             && self.options.seal
         {
             let segment = self.folder.segment(current.id, SegmentKind::Active);
-            self.sealer.add(segment, Some(current.synced.0));
+            let end = Some(current.synced.0);
+            self.sealer.add([Job::Seal(segment, end)]);
         }
         Ok(state)
     }

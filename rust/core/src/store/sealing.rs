@@ -150,19 +150,11 @@ fn sized(disk: &DiskRef, segment: Segment) -> Result<(Segment, Stat)> {
 
 /// What the thread is to do next.
 #[derive(Debug)]
-enum Job {
+pub(super) enum Job {
     /// Seal this segment, whose records have to reach this offset if it is known.
     Seal(Segment, Option<u64>),
     /// Make the sidecar of this sealed segment.
     Protect(SegmentId),
-}
-
-/// How a job went.
-#[derive(Debug, Default)]
-struct Done {
-    /// The segment, if it was frozen.
-    frozen: Option<Segment>,
-    error: Option<Error>,
 }
 
 /// What the thread that seals is to do, and how it went.
@@ -171,8 +163,6 @@ struct Work {
     waiting: VecDeque<Job>,
     is_busy: bool,
     is_closed: bool,
-    /// Segments that were frozen, since they were damaged.
-    frozen: Vec<Segment>,
     /// What hindered sealing or protecting last, which is tried again when the log is opened again, or removing old segments, which is
     /// tried again with the next segment that ends.
     error: Option<Error>,
@@ -217,19 +207,13 @@ impl Shared {
             work.is_busy = true;
             drop(work);
             // Others wait for this thread, which therefore survives a panic.
-            let done = panic::catch_unwind(AssertUnwindSafe(|| self.work_on(job)));
-            let done = match done {
+            let done = match panic::catch_unwind(AssertUnwindSafe(|| self.work_on(job))) {
                 Ok(done) => done,
-                Err(_) => Done {
-                    error: Some(self.panicked()),
-                    ..Done::default()
-                },
+                Err(_) => Err(self.panicked()),
             };
             work = self.work();
             work.is_busy = false;
-            // What became of the segment stays known, whatever becomes of others.
-            work.frozen.extend(done.frozen);
-            work.error = done.error.or(work.error.take());
+            work.error = done.err().or(work.error.take());
             self.changed.notify_all();
         }
     }
@@ -239,25 +223,22 @@ impl Shared {
         Error::io(Some(&self.folder.path), "cannot seal a segment", error)
     }
 
-    /// Does a job, and then what is always done after one.
-    fn work_on(&self, job: Job) -> Done {
-        let mut frozen = None;
+    /// Does a job, and then removes what is too old or too much, also where a segment was not sealed: that may have been for lack of room.
+    fn work_on(&self, job: Job) -> Result<()> {
         let worked = match job {
             Job::Protect(id) => self.protect(id),
             Job::Seal(segment, end) => match self.seal(&segment, end) {
-                Ok(now) if now.is_frozen => {
-                    frozen = Some(now);
-                    Ok(())
-                }
-                Ok(now) => self.protect(now.id),
-                Err(error) => Err(error),
+                Ok(now) if !now.is_frozen => self.protect(now.id),
+                sealed => sealed.map(drop),
             },
         };
-        let retained = self.keep_retention();
-        Done {
-            frozen,
-            error: worked.err().or(retained.err()),
-        }
+        let retained = match &self.retention {
+            Some(retention) if !self.stopped.load(Ordering::Acquire) => {
+                self.retain(retention).map(drop)
+            }
+            _ => Ok(()),
+        };
+        worked.and(retained)
     }
 
     fn seal(&self, segment: &Segment, end: Option<u64>) -> Result<Segment> {
@@ -292,16 +273,6 @@ impl Shared {
         match verbs::protect(&path, &options, &how, |_| Ok(())) {
             Err(error) if error.is_not_found() && !self.folder.disk.is_taken(&path) => Ok(()),
             protected => protected.map(drop),
-        }
-    }
-
-    /// Removes what is too old or too much, also where a segment was not sealed: that may have been for lack of room.
-    fn keep_retention(&self) -> Result<()> {
-        match &self.retention {
-            Some(retention) if !self.stopped.load(Ordering::Acquire) => {
-                self.retain(retention).map(drop)
-            }
-            _ => Ok(()),
         }
     }
 
@@ -392,18 +363,9 @@ impl Sealer {
         })
     }
 
-    /// Seals a complete segment soon, whose records have to reach `end` if that is known.
-    pub(super) fn add(&self, segment: Segment, end: Option<u64>) {
-        self.begin(Job::Seal(segment, end));
-    }
-
-    /// Makes the sidecar of a sealed segment soon.
-    pub(super) fn protect(&self, id: SegmentId) {
-        self.begin(Job::Protect(id));
-    }
-
-    fn begin(&self, job: Job) {
-        self.shared.work().waiting.push_back(job);
+    /// Has the thread do this soon.
+    pub(super) fn add(&self, jobs: impl IntoIterator<Item = Job>) {
+        self.shared.work().waiting.extend(jobs);
         self.shared.changed.notify_all();
     }
 
@@ -437,11 +399,6 @@ impl Sealer {
     /// [`Error::Io`].
     pub(super) fn retain(&self, retention: &Retention) -> Result<Vec<Segment>> {
         self.shared.retain(retention)
-    }
-
-    /// The segments that were frozen since the log was opened.
-    pub(super) fn frozen(&self) -> Vec<Segment> {
-        self.shared.work().frozen.clone()
     }
 }
 
