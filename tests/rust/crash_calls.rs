@@ -40,7 +40,7 @@ const PLACES: [(&str, usize, &str); 10] = [
     ("store/log.rs", 1, "crash_log"),
     // `begin`: the folder. `sync`: the mark, which is a lower bound: its syncs are not left out.
     ("store/mark.rs", 2, "crash_log"),
-    // `remove_synced`: the folder.
+    // `LogFolder::remove`: the folder.
     ("store/folder.rs", 1, "crash_log"),
     // `remove_tail` and `rewrite`: the segment. `sync_folder`, twice, and `settle_doubled`: the folder, and a sealed file that is put
     // aside: `store::a_sealed_file_that_lacks_records_does_not_replace_the_active_one`.

@@ -69,14 +69,19 @@ impl SegmentExtent {
         }
     }
 
+    /// Up to where it is read, if not to its end.
+    pub(super) fn limit(&self) -> Option<Bound> {
+        self.bound.filter(|_| self.is_limit)
+    }
+
     /// Nothing is read.
     pub(super) fn is_nothing(&self) -> bool {
-        self.is_limit && self.bound.is_some_and(|bound| bound.offset == 0)
+        self.limit().is_some_and(|limit| limit.offset == 0)
     }
 
     /// The UUID of the last record that is read, if that is known.
     pub(super) fn last(&self) -> Option<[u8; 16]> {
-        self.bound.filter(|_| self.is_limit)?.last
+        self.limit()?.last
     }
 
     /// Opens as much of a segment: of the file that was listed, or of the one that it is by now, which is sealed meanwhile. Returns also

@@ -18,7 +18,7 @@ use crate::engine::Start;
 use crate::error::{Error, Result};
 use crate::format::active;
 use crate::record::{Record, Rows, Value};
-use crate::source::{Bound, FileSource, Source};
+use crate::source::{Bound, FileSource, Source as _};
 use crate::spec::Filter;
 use crate::sync::{self, Instant};
 use crate::walk::{Step, Walk};
@@ -63,12 +63,25 @@ pub struct Tail {
     reader: LogReader,
     /// The place in the log of the segment that is read.
     sequence: u64,
-    /// That segment, while it is an active file: sealing may remove its name, but not the file.
-    file: Option<(SegmentId, FileSource)>,
-    /// Up to where that is read.
-    offset: u64,
+    /// How far that is read.
+    at: Place,
     /// The UUID of the last record that was given, or after which to begin.
     last: Option<[u8; 16]>,
+    wait: Duration,
+    /// The identity of the folder, if the system has one.
+    node: Option<(u64, u64)>,
+    /// The segment that was read last, and its path.
+    id: Option<SegmentId>,
+    path: PathBuf,
+}
+
+/// How far a segment is read.
+#[derive(Default)]
+struct Place {
+    /// The segment's file, while it is an active one: sealing may remove its name, but not the file.
+    file: Option<FileSource>,
+    /// Up to where that is read.
+    offset: u64,
     /// What is left to read of what is known to be there.
     walk: Option<Box<dyn Walk>>,
     /// The rows of the walk's last step that were not given yet.
@@ -77,12 +90,6 @@ pub struct Tail {
     is_complete: bool,
     /// The mark up to which all was given.
     seen: Option<Mark>,
-    wait: Duration,
-    /// The identity of the folder, if the system has one.
-    node: Option<(u64, u64)>,
-    /// The segment that was read last, and its path.
-    id: Option<SegmentId>,
-    path: PathBuf,
 }
 
 impl LogReader {
@@ -100,13 +107,8 @@ impl Tail {
         let view = reader.view()?;
         let mut tail = Self {
             sequence: sequence_of(view.segments.first()),
-            file: None,
-            offset: 0,
+            at: Place::default(),
             last: None,
-            walk: None,
-            rows: 0..0,
-            is_complete: false,
-            seen: None,
             wait: FIRST_WAIT,
             node: None,
             id: None,
@@ -135,7 +137,7 @@ impl Tail {
                 let newest = view.segments.last();
                 tail.sequence = sequence_of(newest);
                 if let Some(newest) = newest {
-                    tail.is_complete = !tail.reader.reach(&view, newest).is_limit;
+                    tail.at.is_complete = !tail.reader.reach(&view, newest).is_limit;
                 }
                 tail.last = (view.mark.sequence > 0).then_some(view.mark.last);
             }
@@ -171,8 +173,8 @@ impl Tail {
     pub fn wait(&mut self, timeout: Duration) -> Result<bool> {
         let deadline = Instant::now().checked_add(timeout);
         loop {
-            let found = self.look().inspect_err(|_| self.begin_again())?;
-            if found {
+            // After an error the segment is read from its beginning again, and what was given of it is passed over by its UUID.
+            if self.look().inspect_err(|_| self.at = Place::default())? {
                 self.wait = FIRST_WAIT;
                 return Ok(true);
             }
@@ -191,8 +193,8 @@ impl Tail {
     /// Gives the record that was [waited for](Self::wait), as the rows and the row that it is, without copying it. `None` if none was.
     #[doc(hidden)]
     pub fn take<T>(&mut self, give: impl FnOnce(&dyn Rows, usize) -> T) -> Option<T> {
-        let walk = self.walk.as_ref()?;
-        let row = self.rows.next()?;
+        let walk = self.at.walk.as_ref()?;
+        let row = self.at.rows.next()?;
         let rows = walk.rows();
         if let Value::Uuid(uuid) = rows.field(row, 0) {
             self.last = Some(uuid);
@@ -200,30 +202,20 @@ impl Tail {
         Some(give(&*rows, row))
     }
 
-    /// After an error: the segment is read from its beginning again, and what was given of it is passed over by its UUID.
-    fn begin_again(&mut self) {
-        self.walk = None;
-        self.rows = 0..0;
-        self.file = None;
-        self.offset = 0;
-        self.is_complete = false;
-        self.seen = None;
-    }
-
     /// Whether there is a record to take, now.
     fn look(&mut self) -> Result<bool> {
         loop {
-            if !self.rows.is_empty() {
+            if !self.at.rows.is_empty() {
                 return Ok(true);
             }
-            let Some(walk) = &mut self.walk else {
+            let Some(walk) = &mut self.at.walk else {
                 if !self.advance()? {
                     return Ok(false);
                 }
                 continue;
             };
             if walk.step()? == Step::More {
-                self.rows = 0..walk.rows().len();
+                self.at.rows = 0..walk.rows().len();
                 if !self.reader.options().strict && walk.record_run().is_none() {
                     for span in walk.spans() {
                         let Some(cause) = span.cause else { continue };
@@ -232,7 +224,7 @@ impl Tail {
                     }
                 }
             } else {
-                self.walk = None;
+                self.at.walk = None;
             }
         }
     }
@@ -271,7 +263,7 @@ impl Tail {
         }
         let reason = format!("the log that was followed was replaced: found {found}");
         self.reader.skipped.add(&folder, reason);
-        self.begin_again();
+        self.at = Place::default();
         self.id = None;
         self.node = self.node_now()?;
         let segments = self.reader.view()?.segments;
@@ -291,8 +283,7 @@ impl Tail {
         let (from, to) = (self.sequence, next.id.sequence);
         let reader = &self.reader;
         reader.skipped.add_missing(reader.path(), from, to);
-        self.file = None;
-        self.offset = 0;
+        self.at = Place::default();
         self.sequence = to;
         true
     }
@@ -300,7 +291,7 @@ impl Tail {
     /// Finds out what there is to read next. Returns whether there may be something.
     fn advance(&mut self) -> Result<bool> {
         let mark = Mark::read(&self.reader.folder)?;
-        if self.seen == Some(mark) {
+        if self.at.seen == Some(mark) {
             return Ok(false);
         }
         if self.node_now()? != self.node {
@@ -308,28 +299,25 @@ impl Tail {
             return Ok(true);
         }
         // All of the segment that is read is on the disk at least up to here, without looking at the folder.
-        if let Some((id, _)) = self.file
-            && !self.is_complete
+        if let (Some(_), Some(id)) = (&self.at.file, self.id)
+            && !self.at.is_complete
             && mark.sequence == self.sequence
         {
-            if mark.offset > self.offset {
-                if !self.has_its_file()? {
-                    // A repair has put another file in its place.
-                    self.begin_again();
-                    return Ok(true);
-                }
-                self.read_on(&SegmentExtent::up_to(Bound::of_mark(&mark, id)))?;
-                return Ok(true);
+            if mark.offset <= self.at.offset {
+                self.at.seen = Some(mark);
+                return Ok(false);
             }
-            self.seen = Some(mark);
-            return Ok(false);
+            match self.has_its_file()? {
+                true => self.read_on(&SegmentExtent::up_to(Bound::of_mark(&mark, id)))?,
+                // A repair has put another file in its place.
+                false => self.at = Place::default(),
+            }
+            return Ok(true);
         }
         let view = self.reader.view()?;
-        if self.is_complete {
-            self.is_complete = false;
+        if self.at.is_complete {
+            self.at = Place::default();
             self.sequence += 1;
-            self.offset = 0;
-            self.file = None;
         }
         let is_strict = self.reader.options().strict;
         let Some(segment) = view.get(self.sequence) else {
@@ -345,10 +333,10 @@ impl Tail {
                 self.replaced(&found)?;
                 return Ok(true);
             }
-            if first > self.sequence && self.file.is_some() {
+            if first > self.sequence && self.at.file.is_some() {
                 // Removed, but it is open here.
                 self.read_on(&SegmentExtent::default())?;
-                self.is_complete = true;
+                self.at.is_complete = true;
                 return Ok(true);
             }
             if !is_strict && self.pass_over_missing(&view) {
@@ -360,7 +348,7 @@ impl Tail {
                     sequence: self.sequence,
                 });
             }
-            self.seen = Some(view.mark);
+            self.at.seen = Some(view.mark);
             return Ok(false);
         };
         let before = self.id.filter(|id| id.sequence == self.sequence);
@@ -374,15 +362,17 @@ impl Tail {
         }
         let LogReader { skipped, .. } = &self.reader;
         let read = skipped.unless_lost(self.reader.options(), &segment.path, read)?;
-        self.is_complete |= read.is_none();
+        self.at.is_complete |= read.is_none();
         Ok(read != Some(false))
     }
 
     fn read_segment(&mut self, view: &View, segment: &Segment) -> Result<bool> {
         let reach = self.reader.reach(view, segment);
-        let has_new = |bound: Bound| bound.offset > self.offset;
-        if reach.is_limit && !reach.bound.is_some_and(has_new) {
-            self.seen = Some(view.mark);
+        if reach
+            .limit()
+            .is_some_and(|bound| bound.offset <= self.at.offset)
+        {
+            self.at.seen = Some(view.mark);
             return Ok(false);
         }
         self.id = Some(segment.id);
@@ -390,31 +380,31 @@ impl Tail {
         if segment.is_frozen {
             // What was given of it is passed over by its UUID.
             let filter = self.filter();
-            self.walk = Some(self.reader.walk_segment(segment, &reach, &filter)?);
-            self.is_complete = true;
+            self.at.walk = Some(self.reader.walk_segment(segment, &reach, &filter)?);
+            self.at.is_complete = true;
             return Ok(true);
         }
-        if self.file.is_none() {
+        if self.at.file.is_none() {
             let (folder, options) = (self.reader.path(), self.reader.options());
             let (file, kind) = open_file(folder, options, (segment.id, segment.kind))?;
             if kind == SegmentKind::Sealed {
                 // By now, so it is complete.
-                let source: Arc<dyn Source> = Arc::new(file);
                 let (start, filter) = (Start::Beginning, self.filter());
-                self.walk = Some(walk_of((source, kind), options, start, &filter)?);
-                self.is_complete = true;
+                let walk = walk_of((Arc::new(file), kind), options, start, &filter)?;
+                self.at.walk = Some(walk);
+                self.at.is_complete = true;
                 return Ok(true);
             }
-            self.file = Some((segment.id, file));
+            self.at.file = Some(file);
         }
         self.read_on(&reach)?;
-        self.is_complete = !reach.is_limit;
+        self.at.is_complete = !reach.is_limit;
         Ok(true)
     }
 
     /// Whether the active file is still the one under its name. Where there is none, the folder tells.
     fn has_its_file(&self) -> Result<bool> {
-        let Some((_, file)) = &self.file else {
+        let Some(file) = &self.at.file else {
             return Ok(true);
         };
         let failed = |error| Error::io(file.path(), "cannot follow the log", error);
@@ -426,30 +416,29 @@ impl Tail {
 
     /// Reads the active file on.
     fn read_on(&mut self, reach: &SegmentExtent) -> Result<()> {
-        let Some((_, file)) = &self.file else {
+        let Some(file) = &self.at.file else {
             return Ok(());
         };
         let file = file.again()?;
         let options = self.reader.options();
         // What was given was on the disk, whatever is said now.
-        let given = Bound::of_given(self.offset);
+        let (given, len) = (self.at.offset, file.len());
         if options.strict {
-            let len = file.len();
-            given.check(file.path(), len.min(self.offset), None, len)?;
+            Bound::of_given(given).check(file.path(), len.min(given), None, len)?;
         }
-        let end = match reach.bound {
-            Some(bound) if reach.is_limit => bound.offset,
-            _ => file.len().max(self.offset),
+        let end = match reach.limit() {
+            Some(bound) => bound.offset,
+            None => len.max(given),
         };
         let source = reach.within(file);
         // At the beginning what was given before is passed over by its UUID, later by the offset.
-        let (start, filter) = match self.offset {
+        let (start, filter) = match given {
             0 => (Start::Beginning, self.filter()),
             offset => (Start::Offset(offset), options.filter.clone()),
         };
         let source = (source, SegmentKind::Active);
-        self.walk = Some(walk_of(source, options, start, &filter)?);
-        self.offset = end;
+        self.at.walk = Some(walk_of(source, options, start, &filter)?);
+        self.at.offset = end;
         Ok(())
     }
 
@@ -476,7 +465,7 @@ impl fmt::Debug for Tail {
         f.debug_struct("Tail")
             .field("reader", &self.reader)
             .field("sequence", &self.sequence)
-            .field("offset", &self.offset)
+            .field("offset", &self.at.offset)
             .finish_non_exhaustive()
     }
 }
