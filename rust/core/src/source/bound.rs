@@ -50,6 +50,16 @@ pub struct Bound {
 }
 
 impl Bound {
+    /// Up to an offset, where everything after it was on the disk as well.
+    pub(crate) const fn new(said_by: SaidBy, offset: u64, last: Option<[u8; 16]>) -> Self {
+        Self {
+            offset,
+            last,
+            said_by,
+            is_complete: true,
+        }
+    }
+
     /// Whether what is wrong at an offset is damage.
     pub(crate) const fn counts(&self, at: u64) -> bool {
         at < self.offset || self.is_complete

@@ -39,27 +39,22 @@ impl SegmentExtent {
         if segment.kind == SegmentKind::Sealed {
             return Self::default();
         }
+        let marked = Bound::of_mark(mark, segment.id);
         if is_newest && !segment.is_frozen {
-            return Self::up_to(Bound::of_mark(mark, segment.id));
+            return Self::up_to(marked);
         }
-        let frozen = segment.is_frozen.then(|| Frozen::read(folder, segment.id));
-        let first = match frozen {
-            Some(Ok(Frozen {
-                synced: Some(offset),
-                ..
-            })) => Bound {
-                offset,
-                last: None,
-                said_by: SaidBy::Frozen,
-                is_complete: false,
-            },
-            // Also where nothing can be read of what is said: then all of it counts.
-            _ => Bound::of_name(),
-        };
-        let bound = first
-            .or_later(Some(Bound::of_mark(mark, segment.id)))
-            .or_later(Bound::of_end(folder, segment.id));
-        let is_complete = first.is_complete;
+        let mut bound = Bound::of_name();
+        // Where nothing can be read of what is said, all of it counts.
+        if segment.is_frozen
+            && let Ok(Frozen { synced, .. }) = Frozen::read(folder, segment.id)
+            && let Some(offset) = synced
+        {
+            bound = Bound::new(SaidBy::Frozen, offset, None);
+            bound.is_complete = false;
+        }
+        let is_complete = bound.is_complete;
+        let bound = bound.or_later(Some(marked));
+        let bound = bound.or_later(Bound::of_end(folder, segment.id));
         Self {
             bound: Some(Bound {
                 is_complete,
@@ -117,12 +112,9 @@ impl SegmentExtent {
 impl Bound {
     /// What the synced mark says of a segment: an offset of 0 if it is in another one.
     pub(super) fn of_mark(mark: &Mark, id: SegmentId) -> Self {
-        let is_marked = mark.sequence == id.sequence && mark.offset > 0;
-        Self {
-            offset: if is_marked { mark.offset } else { 0 },
-            last: is_marked.then_some(mark.last),
-            said_by: SaidBy::Mark,
-            is_complete: true,
+        match mark.sequence == id.sequence && mark.offset > 0 {
+            true => Self::new(SaidBy::Mark, mark.offset, Some(mark.last)),
+            false => Self::of_given(0),
         }
     }
 
@@ -145,20 +137,12 @@ impl Bound {
 
     /// Where nothing else is said: a segment gets its name with its first record.
     const fn of_name() -> Self {
-        Self {
-            said_by: SaidBy::Name,
-            ..Self::of_given(1)
-        }
+        Self::new(SaidBy::Name, 1, None)
     }
 
     /// Up to where records were given to somebody: the mark said so.
     pub(super) const fn of_given(offset: u64) -> Self {
-        Self {
-            offset,
-            last: None,
-            said_by: SaidBy::Mark,
-            is_complete: true,
-        }
+        Self::new(SaidBy::Mark, offset, None)
     }
 
     /// What the file `_SEGMENT.end` says; `None` where it is lost, damaged, or of another log.
@@ -171,12 +155,7 @@ impl Bound {
             return None;
         }
         let end = Mark::decode(&slot, &folder.key).filter(|end| end.sequence == id.sequence)?;
-        Some(Self {
-            offset: end.offset,
-            last: Some(end.last),
-            said_by: SaidBy::End,
-            is_complete: true,
-        })
+        Some(Self::new(SaidBy::End, end.offset, Some(end.last)))
     }
 
     /// What the parity sidecar of an active file covers: `protect` had it on the disk before. Nothing of it may be taken for a torn tail, or be
@@ -189,12 +168,7 @@ impl Bound {
             && let Ok(file) = open(id.file_name(kind))
             && let Ok(Some(coverage)) = Coverage::read(Files::new(&file, &sidecar))
         {
-            return Some(Self {
-                offset: coverage.covered,
-                last: None,
-                said_by: SaidBy::Sidecar,
-                is_complete: true,
-            });
+            return Some(Self::new(SaidBy::Sidecar, coverage.covered, None));
         }
         None
     }

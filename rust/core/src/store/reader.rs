@@ -431,7 +431,7 @@ impl LogReader {
             return Ok(None);
         };
         let reach = self.reach(view, newest);
-        let Some(bound) = reach.bound.filter(|_| reach.is_limit) else {
+        let Some(bound) = reach.limit() else {
             return Ok(None);
         };
         let is_pending = || Lock::is_held(self.disk(), self.path());

@@ -71,8 +71,7 @@ impl LogReader {
             if reach.is_nothing() {
                 continue;
             }
-            let limit = reach.bound.filter(|_| reach.is_limit);
-            let limit = limit.map(|bound| bound.offset);
+            let limit = reach.limit().map(|bound| bound.offset);
             last = Some(segment);
             match segment.kind {
                 SegmentKind::Sealed => {
