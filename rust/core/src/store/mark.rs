@@ -138,71 +138,60 @@ fn is_shaped(slot: &[u8; SLOT_BYTES]) -> bool {
 }
 
 /// What the slots of a mark's file hold, of whatever length that is.
-struct Slots {
-    marks: [Option<Mark>; 2],
-    /// How many of them have bytes that are not zero.
-    used: usize,
-    /// One of them begins as a mark does.
-    is_shaped: bool,
-    /// Why the disk cannot read them.
-    errors: [Option<io::Error>; 2],
+struct Slots([Slot; 2]);
+
+struct Slot {
+    bytes: [u8; SLOT_BYTES],
+    mark: Option<Mark>,
+    /// Why the disk cannot read it.
+    error: Option<io::Error>,
 }
 
 impl Slots {
     fn read(file: &Handle, key: &Key) -> io::Result<Self> {
         let len = file.len()?;
-        let mut slots = Self {
-            marks: [None; 2],
-            used: 0,
-            is_shaped: false,
-            errors: [None, None],
-        };
-        let each = slots.marks.iter_mut().zip(&mut slots.errors);
-        for ((mark, error), offset) in each.zip(SLOT_OFFSETS) {
-            let mut slot = [0; SLOT_BYTES];
+        Ok(Self(SLOT_OFFSETS.map(|offset| {
+            let mut bytes = [0; SLOT_BYTES];
             let there = saturating_usize(len.saturating_sub(offset)).min(SLOT_BYTES);
-            let read = match slot.get_mut(..there) {
+            let read = match bytes.get_mut(..there) {
                 // Twice, as other pages: what is taken for lost proves nothing any more.
                 Some(slot) => file
                     .read_exact_at(slot, offset)
                     .or_else(|_| file.read_exact_at(slot, offset)),
                 None => Ok(()),
             };
-            *error = read.err();
-            slots.used += usize::from(error.is_some() || slot != [0; SLOT_BYTES]);
-            slots.is_shaped |= is_shaped(&slot);
-            *mark = match error {
-                None => Mark::decode(&slot, key),
-                Some(_) => None,
+            let (mark, error) = match read {
+                Ok(()) => (Mark::decode(&bytes, key), None),
+                Err(error) => (None, Some(error)),
             };
-        }
-        Ok(slots)
+            Slot { bytes, mark, error }
+        })))
     }
 
     /// What can be read, if it has a mark: a slot that the disk cannot read is one without. Where there is no other, the disk may well
     /// have a mark, which must not be taken for none in silence.
-    fn or_unreadable(self) -> io::Result<Self> {
-        let mut errors = self.errors;
-        match errors.iter_mut().find_map(Option::take) {
-            Some(error) if self.marks == [None; 2] => Err(error),
-            _ => Ok(Self { errors, ..self }),
+    fn or_unreadable(mut self) -> io::Result<Self> {
+        match self.0.iter_mut().find_map(|slot| slot.error.take()) {
+            Some(error) if self.later().is_none() => Err(error),
+            _ => Ok(self),
         }
     }
 
     fn found(&self) -> MarkState {
-        match (self.later(), self.used) {
-            (Some(_), _) => MarkState::Mark,
-            (None, 0) => MarkState::Blank,
-            (None, 1) => MarkState::Begun,
-            _ if self.is_shaped => MarkState::Other,
+        let is_used = |slot: &&Slot| slot.error.is_some() || slot.bytes != [0; SLOT_BYTES];
+        match self.0.iter().filter(is_used).count() {
+            _ if self.later().is_some() => MarkState::Mark,
+            0 => MarkState::Blank,
+            1 => MarkState::Begun,
+            _ if self.0.iter().any(|slot| is_shaped(&slot.bytes)) => MarkState::Other,
             _ => MarkState::Damaged,
         }
     }
 
     /// The number of the slot with the later mark, and that mark.
     fn later(&self) -> Option<(usize, Mark)> {
-        let whole = self.marks.iter().enumerate();
-        let whole = whole.filter_map(|(slot, mark)| Some((slot, (*mark)?)));
+        let slots = self.0.iter().enumerate();
+        let whole = slots.filter_map(|(number, slot)| Some((number, slot.mark?)));
         whole.max_by_key(|(_, mark)| mark.counter)
     }
 }
@@ -313,9 +302,9 @@ impl MarkFile {
             Some(later) => later,
             None => (1, Mark::default()),
         };
-        let each = slots.errors.iter().zip(SLOT_OFFSETS);
-        let unreadable = each.filter_map(|(error, offset)| error.as_ref().map(|_| offset));
-        let unreadable = unreadable.collect();
+        let unreadable = slots.0.iter().zip(SLOT_OFFSETS);
+        let unreadable = unreadable.filter(|(slot, _)| slot.error.is_some());
+        let unreadable = unreadable.map(|(_, offset)| offset).collect();
         Ok(Self {
             file,
             path,
@@ -398,16 +387,10 @@ impl MarkFile {
     /// [`Error::Io`].
     pub(super) fn finish(&mut self) -> Result<()> {
         self.sync()?;
-        let Mark {
-            sequence,
-            offset,
-            last,
-            ..
-        } = self.mark;
-        if (self.other.sequence, self.other.offset) == (sequence, offset) {
-            return Ok(());
+        let (mark, other) = (self.mark, self.other);
+        if (mark.sequence, mark.offset) != (other.sequence, other.offset) {
+            self.advance(mark.sequence, mark.offset, mark.last)?;
         }
-        self.advance(sequence, offset, last)?;
         self.sync()
     }
 

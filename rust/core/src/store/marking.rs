@@ -72,7 +72,7 @@ impl Shared {
     }
 
     /// Writes or syncs a mark, unless that failed before.
-    fn change(&self, change: impl FnOnce(&mut Marks) -> Result<()>) -> Result<()> {
+    fn change<T>(&self, change: impl FnOnce(&mut Marks) -> Result<T>) -> Result<T> {
         let mut marks = self.marks();
         marks.check()?;
         change(&mut marks).inspect_err(|error| {
@@ -83,30 +83,21 @@ impl Shared {
 
     /// Syncs the mark whenever there is an unsynced one for as long as the interval.
     fn run(&self) {
-        loop {
-            let mut marks = self.marks();
-            loop {
-                if marks.is_stopped || marks.error.is_some() {
-                    return;
-                }
-                let left = match marks.unsynced {
-                    None => None,
-                    Some(since) => match self.interval.saturating_sub(since.elapsed()) {
-                        Duration::ZERO => break,
-                        left => Some(left),
-                    },
-                };
-                marks = match left {
-                    None => self.changed.wait(marks).unpoisoned(),
-                    Some(left) => {
-                        let waited = self.changed.wait_timeout(marks, left);
-                        waited.unpoisoned().0
-                    }
-                };
+        let mut marks = self.marks();
+        while !marks.is_stopped && marks.error.is_none() {
+            let Some(since) = marks.unsynced else {
+                marks = self.changed.wait(marks).unpoisoned();
+                continue;
+            };
+            let left = self.interval.saturating_sub(since.elapsed());
+            if !left.is_zero() {
+                marks = self.changed.wait_timeout(marks, left).unpoisoned().0;
+                continue;
             }
             drop(marks);
             // The next write of the log raises the error.
             let _ = self.change(|marks| marks.settle(MarkFile::sync));
+            marks = self.marks();
         }
     }
 }
@@ -165,14 +156,11 @@ impl Marker {
     /// # Errors
     /// [`Error::Io`], also where an earlier write or sync failed.
     pub(super) fn advance(&self, sequence: u64, offset: u64, last: [u8; 16]) -> Result<()> {
-        let mut is_first = false;
-        self.shared.change(|marks| {
+        let is_first = self.shared.change(|marks| {
             marks.file.advance(sequence, offset, last)?;
-            is_first = marks.unsynced.is_none();
-            if is_first {
-                marks.unsynced = Some(Instant::now());
-            }
-            Ok(())
+            let is_first = marks.unsynced.is_none();
+            marks.unsynced.get_or_insert_with(Instant::now);
+            Ok(is_first)
         })?;
         if is_first {
             self.shared.changed.notify_one();
