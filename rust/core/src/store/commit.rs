@@ -6,7 +6,6 @@
 //!
 //! Many records that are written at once may be of several batches, and each part of them has an outcome of its own.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,8 +13,7 @@ use uuid::Uuid;
 
 use super::log::SegmentLog;
 use super::options::Durability;
-use super::state::{Batch, Does, Guard, LogState, NewRecord, Outcome, SegmentEnd, Settled, again};
-use crate::bug::OrBug;
+use super::state::{Batch, Does, Failure, Guard, LogState, NewRecord, Outcome, SegmentEnd, again};
 use crate::disk::Handle;
 use crate::engine::Writer as _;
 use crate::error::{Error, Result};
@@ -82,7 +80,7 @@ impl SegmentLog {
         mut state: Guard<'a>,
         batch: &Arc<Batch>,
         gather: bool,
-    ) -> Settled {
+    ) -> Outcome {
         match self.options.durability {
             Durability::None => Ok(()),
             Durability::Flush => self.flush(&mut state, batch),
@@ -91,17 +89,17 @@ impl SegmentLog {
     }
 
     /// Hands all records to the operating system.
-    pub(super) fn flush(&self, state: &mut LogState, batch: &Batch) -> Settled {
+    pub(super) fn flush(&self, state: &mut LogState, batch: &Batch) -> Outcome {
         if let Some(current) = &mut state.segment {
             if let Err(error) = current.writer.flush() {
                 return Err(self.refuse_batch(state, error));
             }
-            current.flushed = (current.writer.position(), current.last());
+            current.flushed = current.end();
         }
         // Another thread may have found no room for what it flushed.
         match batch.0.get() {
-            Some(Outcome::Durable) | None => Ok(()),
-            Some(failed) => Err(failed.clone()),
+            Some(outcome) => outcome.clone(),
+            None => Ok(()),
         }
     }
 
@@ -111,7 +109,7 @@ impl SegmentLog {
         mut state: Guard<'a>,
         batch: &Arc<Batch>,
         gather: bool,
-    ) -> Settled {
+    ) -> Outcome {
         if Arc::ptr_eq(batch, &state.batch) && !state.is_led {
             state.is_led = true;
             while state.committing.is_some() && batch.0.get().is_none() {
@@ -126,10 +124,7 @@ impl SegmentLog {
         } else {
             drop(state);
         }
-        match batch.0.wait() {
-            Outcome::Durable => Ok(()),
-            failed => Err(failed.clone()),
-        }
+        batch.0.wait().clone()
     }
 
     /// Commits all that was appended, and leaves nothing to commit.
@@ -144,7 +139,7 @@ impl SegmentLog {
                 let batch = state.batch.clone();
                 self.commit(state, false);
                 state = self.state();
-                if let Some(Outcome::Refused(error)) = batch.0.get() {
+                if let Some(Err(Failure::Refused(error))) = batch.0.get() {
                     return Err(again(error));
                 }
             }
@@ -165,23 +160,18 @@ impl SegmentLog {
         let Some(current) = &mut state.segment else {
             // Nothing was appended since the last segment ended with a commit, unless the log was closed meanwhile.
             let outcome = match writes {
-                0 => Outcome::Durable,
-                _ => Outcome::Unknown("the log was closed".into()),
+                0 => Ok(()),
+                _ => Err(Failure::Unknown("the log was closed".into())),
             };
             return self.end_commit(state, &batch, outcome);
         };
         if let Err(error) = current.writer.flush() {
-            let outcome = match self.options.durability {
-                // The buffer keeps what was taken, and writes it when there is room.
-                Durability::None => Outcome::Refused(Arc::new(error)),
-                _ => self.roll_back(&mut state, error),
-            };
-            return self.end_commit(state, &batch, outcome);
+            let failure = self.roll_back(&mut state, error);
+            return self.end_commit(state, &batch, Err(failure));
         }
         let (file, is_named) = (current.file.clone(), current.is_named);
         let sequence = current.id.sequence;
-        let end = (current.writer.position(), current.last());
-        current.syncing = Some(end);
+        let end = current.end();
         // Nothing before the mark is taken back, also where the writes of these records have not returned yet.
         current.flushed = end;
         drop(state);
@@ -195,16 +185,15 @@ impl SegmentLog {
             state.fail(&error);
         }
         if let Some(reason) = &state.poison {
-            let unknown = Outcome::Unknown(reason.clone());
-            return self.end_commit(state, &batch, unknown);
+            let unknown = Failure::Unknown(reason.clone());
+            return self.end_commit(state, &batch, Err(unknown));
         }
         state.last_commit = (writes, took);
         if let Some(current) = &mut state.segment {
             current.is_named = true;
             current.synced = end;
-            current.syncing = None;
         }
-        self.end_commit(state, &batch, Outcome::Durable)
+        self.end_commit(state, &batch, Ok(()))
     }
 
     fn sync_segment(&self, file: &Handle, is_named: bool) -> std::result::Result<(), String> {
@@ -254,16 +243,17 @@ impl SegmentLog {
         batch.end(outcome);
     }
 
-    /// Takes back the records that could not be written and whose writes have not returned.
-    fn roll_back(&self, state: &mut LogState, error: Error) -> Outcome {
+    /// Takes back the records that could not be written and whose writes have not returned. Where no write waits, the buffer keeps what was
+    /// taken, and writes it when there is room.
+    fn roll_back(&self, state: &mut LogState, error: Error) -> Failure {
+        let refused = Failure::Refused(Arc::new(error));
         let Some(current) = &mut state.segment else {
-            return Outcome::Refused(Arc::new(error));
+            return refused;
         };
-        let (offset, last) = match (self.options.durability, current.syncing) {
-            (Durability::Flush, _) => current.flushed,
-            (_, Some(syncing)) => syncing,
-            (_, None) => current.synced,
-        };
+        if self.options.durability == Durability::None {
+            return refused;
+        }
+        let (offset, last) = current.flushed;
         current.filled = offset;
         let mut rolled = current.writer.roll_back(offset, last);
         if offset == 0 && rolled.is_ok() {
@@ -273,33 +263,32 @@ impl SegmentLog {
             state.segment = None;
         }
         match rolled {
-            Ok(()) => Outcome::Refused(Arc::new(error)),
+            Ok(()) => refused,
             Err(failed) => {
                 let reason: Arc<str> = failed.to_string().into();
                 state.fail(&reason);
-                Outcome::Unknown(reason)
+                Failure::Unknown(reason)
             }
         }
     }
 
     /// Takes back what was appended since the last commit began, and tells all who wait for it. Returns what became of it.
-    pub(super) fn refuse_batch(&self, state: &mut LogState, error: Error) -> Outcome {
+    pub(super) fn refuse_batch(&self, state: &mut LogState, error: Error) -> Failure {
         if self.options.durability == Durability::None {
             // The buffer keeps what was taken, and writes it when there is room.
-            return Outcome::Refused(Arc::new(error));
+            return Failure::Refused(Arc::new(error));
         }
         let (batch, _) = state.take_batch();
-        let outcome = self.roll_back(state, error);
-        batch.end(outcome.clone());
-        outcome
+        let failure = self.roll_back(state, error);
+        batch.end(Err(failure.clone()));
+        failure
     }
 
     /// The error for a writer of these records.
-    pub(super) fn failed(&self, outcome: &Outcome, uuids: &[Uuid]) -> Error {
-        match outcome {
-            Outcome::Refused(error) => again(error),
-            Outcome::Unknown(reason) => self.unknown(uuids, &[], reason),
-            Outcome::Durable => Error::Usage("a batch that failed is on the disk".to_owned()),
+    pub(super) fn failed(&self, failure: &Failure, uuids: &[Uuid]) -> Error {
+        match failure {
+            Failure::Refused(error) => again(error),
+            Failure::Unknown(reason) => self.unknown(uuids, &[], reason),
         }
     }
 
@@ -314,10 +303,7 @@ impl SegmentLog {
 
     /// Appends records up to the first that is refused, and waits for all of these.
     pub(super) fn write_all(&self, records: &[NewRecord<'_>]) -> Result<Vec<Uuid>> {
-        let mut appended = AppendedRecords {
-            uuids: Vec::with_capacity(records.len()),
-            parts: Vec::new(),
-        };
+        let mut parts: Vec<Part> = Vec::new();
         let is_taken_back = self.options.durability != Durability::None;
         let mut failed = None;
         let mut state = self.state();
@@ -331,44 +317,43 @@ impl SegmentLog {
                 }
             }
             // Refused where earlier records that it was to follow were refused.
-            let before = appended.parts.last().filter(|_| is_taken_back);
+            let before = parts.last().filter(|_| is_taken_back);
             let pushed = match before.and_then(|(batch, _)| batch.0.get()) {
-                Some(before @ (Outcome::Refused(_) | Outcome::Unknown(_))) => {
-                    Err(self.failed(before, &[]))
-                }
+                Some(Err(before)) => Err(self.failed(before, &[])),
                 _ => self.push(&mut state, *record),
             };
-            match pushed {
-                Ok(uuid) => {
-                    if appended.push(uuid, &state.batch) {
-                        self.count_write(&mut state);
-                    }
+            match (pushed, parts.last_mut()) {
+                (Ok(uuid), Some((last, uuids))) if Arc::ptr_eq(last, &state.batch) => {
+                    uuids.push(uuid);
                 }
-                Err(error) => {
+                (Ok(uuid), _) => {
+                    parts.push((state.batch.clone(), vec![uuid]));
+                    self.count_write(&mut state);
+                }
+                (Err(error), _) => {
                     failed = Some(error);
                     break;
                 }
             }
         }
         if self.options.durability == Durability::Flush
-            && let Some((last, _)) = appended.parts.last()
+            && let Some((last, _)) = parts.last()
         {
             let _ = self.flush(&mut state, last); // told of each part below
         }
         drop(state);
-        self.told(appended, failed)
+        self.told(parts, failed)
     }
 
     /// What became of records that were appended, where `failed` hindered the next.
-    fn told(&self, appended: AppendedRecords, mut failed: Option<Error>) -> Result<Vec<Uuid>> {
+    fn told(&self, parts: Vec<Part>, mut failed: Option<Error>) -> Result<Vec<Uuid>> {
         let (mut written, mut unknown) = (Vec::new(), Vec::new());
         let mut reason = None;
-        for (batch, range) in &appended.parts {
-            let uuids = appended.of(range);
-            match self.part(batch) {
-                Ok(()) => written.extend_from_slice(uuids),
-                Err(Outcome::Unknown(why)) => {
-                    unknown.extend_from_slice(uuids);
+        for (batch, uuids) in parts {
+            match self.part(&batch) {
+                Ok(()) => written.extend(uuids),
+                Err(Failure::Unknown(why)) => {
+                    unknown.extend(uuids);
                     reason = reason.or(Some(why));
                 }
                 Err(refused) => failed = Some(self.failed(&refused, &[])),
@@ -378,7 +363,7 @@ impl SegmentLog {
             return Err(self.unknown(&unknown, &written, &reason));
         }
         match failed {
-            None => Ok(appended.uuids),
+            None => Ok(written),
             Some(error) if written.is_empty() => Err(error),
             Some(error) => Err(Error::Partial {
                 path: self.folder.path.clone(),
@@ -389,46 +374,19 @@ impl SegmentLog {
     }
 
     /// Waits for what was promised of records that were appended together.
-    fn part(&self, batch: &Arc<Batch>) -> Settled {
+    fn part(&self, batch: &Arc<Batch>) -> Outcome {
         match (self.options.durability, batch.0.get()) {
             (Durability::Fsync, None) => self.wait(self.state(), batch, false),
-            (Durability::None, Some(Outcome::Refused(_))) => Ok(()), // they are still in the buffer
-            (_, None | Some(Outcome::Durable)) => Ok(()),
-            (_, Some(failed)) => Err(failed.clone()),
+            (Durability::None, Some(Err(Failure::Refused(_)))) => Ok(()), // they are still in the buffer
+            (_, Some(outcome)) => outcome.clone(),
+            (_, None) => Ok(()),
         }
     }
 }
 
-/// Records that were appended, and what each part of them is committed with. Where a segment ends between two of them, they are
+/// Records that were appended together, and what they are committed with. Where a segment ends between two of a call, they are
 /// committed apart.
-#[derive(Debug, Default)]
-struct AppendedRecords {
-    uuids: Vec<Uuid>,
-    parts: Vec<(Arc<Batch>, Range<usize>)>,
-}
-
-impl AppendedRecords {
-    /// Adds a record, and returns whether it is the first one of its batch.
-    fn push(&mut self, uuid: Uuid, batch: &Arc<Batch>) -> bool {
-        let at = self.uuids.len();
-        self.uuids.push(uuid);
-        match self.parts.last_mut() {
-            Some((last, range)) if Arc::ptr_eq(last, batch) => {
-                range.end = at + 1;
-                false
-            }
-            _ => {
-                self.parts.push((batch.clone(), at..at + 1));
-                true
-            }
-        }
-    }
-
-    fn of(&self, range: &Range<usize>) -> &[Uuid] {
-        let uuids = self.uuids.get(range.clone());
-        uuids.or_bug_default("UUIDs of the batch")
-    }
-}
+type Part = (Arc<Batch>, Vec<Uuid>);
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
@@ -462,7 +420,7 @@ mod tests {
         append(&mut state);
         let batch = state.batch.clone();
         let mut state = log.commit_all(state).unwrap();
-        assert!(matches!(batch.0.get(), Some(Outcome::Durable)));
+        assert!(matches!(batch.0.get(), Some(Ok(()))));
         append(&mut state);
         let full = Error::io(None, "cannot write", std::io::ErrorKind::StorageFull.into());
         log.refuse_batch(&mut state, full);

@@ -2,7 +2,6 @@
 
 use std::io::ErrorKind;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use uuid::Uuid;
@@ -14,7 +13,7 @@ use super::mark::Mark;
 use super::marking::Marker;
 use super::name::{SegmentId, SegmentKind};
 use super::options::{Durability, LogOptions, Retention};
-use super::recovery::{self, Recovered, Recovery};
+use super::recovery::{self, Recovery};
 use super::sealing::{Job, Sealer};
 use super::state::{Current, Does, Guard, LogState, NewRecord, Stage, record_bytes};
 use crate::bug::OrBug;
@@ -78,25 +77,16 @@ impl SegmentLog {
         begin_folder(disk, &folder.path)?;
         Listing::read(disk, &folder.path, 0)?; // before anything is written to a folder of other files
         let lock = Lock::take(disk, &folder.path)?;
-        let Recovered {
-            mark,
-            writer,
-            next_sequence,
-            last,
-            unsealed,
-            unprotected,
-            steps,
-        } = recovery::recover(&folder)?;
-        let segment = writer
-            .map(|(id, writer)| Current::resume(id, writer))
-            .transpose()?;
-        let marker = Marker::start(mark, lock, &folder.path, options.mark_interval)?;
+        let found = recovery::recover(&folder)?;
+        let segment = found.writer.map(|(id, writer)| Current::resume(id, writer));
+        let segment = segment.transpose()?;
+        let marker = Marker::start(found.mark, lock, &folder.path, options.mark_interval)?;
         let sealer = Sealer::start(&folder, &options)?;
         if options.protect.is_some() {
-            sealer.add(unprotected.into_iter().map(Job::Protect));
+            sealer.add(found.unprotected.into_iter().map(Job::Protect));
         }
         if options.seal {
-            let unsealed = unsealed.into_iter();
+            let unsealed = found.unsealed.into_iter();
             sealer.add(unsealed.map(|(segment, end)| Job::Seal(segment, end)));
         }
         Ok(Self {
@@ -105,22 +95,13 @@ impl SegmentLog {
             folder,
             state: Mutex::new(LogState {
                 segment,
-                next_sequence,
-                sequence: Sequence::of_log(last),
-                batch: Arc::default(),
-                batch_writes: 0,
-                awaited: 0,
-                is_led: false,
-                committing: None,
-                is_rolling: false,
-                last_commit: (0, Duration::ZERO),
-                poison: None,
-                stage: Stage::Open,
-                close_error: None,
+                next_sequence: found.next_sequence,
+                sequence: Sequence::of_log(found.last),
+                ..LogState::default()
             }),
             committed: Condvar::new(),
             appended: Condvar::new(),
-            recovered: steps,
+            recovered: found.steps,
             owner: Owner::here(),
             options,
         })
@@ -477,17 +458,7 @@ impl SegmentLog {
                 state.fail(&error.to_string());
             }
         })?;
-        state.segment = Some(Current {
-            id,
-            file: Arc::new(writer.handle()),
-            writer,
-            begun: uuid6::present(),
-            is_named: false,
-            filled: 0,
-            synced: (0, None),
-            syncing: None,
-            flushed: (0, None),
-        });
+        state.segment = Some(Current::begin(id, writer));
         state.next_sequence = id.sequence.saturating_add(1); // a name with the greatest number is none of a segment
         Ok(())
     }

@@ -14,7 +14,7 @@ use crate::format::active::{self, Sequence};
 use crate::sync::{MutexGuard, OnceLock};
 use crate::uuid6;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct LogState {
     pub(super) segment: Option<Current>,
     pub(super) next_sequence: u64,
@@ -55,9 +55,8 @@ pub(super) struct Current {
     pub(super) filled: u64,
     /// What is on the disk.
     pub(super) synced: SegmentEnd,
-    /// What a commit that is under way is syncing.
-    pub(super) syncing: Option<SegmentEnd>,
-    /// What writes that returned handed to the operating system ([`Durability::Flush`]).
+    /// What is not taken back any more: a commit took it along, or writes that returned handed it to the operating system
+    /// ([`Durability::Flush`]).
     pub(super) flushed: SegmentEnd,
 }
 
@@ -107,10 +106,11 @@ impl Batch {
     }
 }
 
+/// That records are as durable as was promised, or why not.
+pub(super) type Outcome = std::result::Result<(), Failure>;
+
 #[derive(Clone, Debug)]
-pub(super) enum Outcome {
-    /// They are on the disk.
-    Durable,
+pub(super) enum Failure {
     /// None of them is in the log.
     Refused(Arc<Error>),
     /// Each of them may be in the log or not.
@@ -118,8 +118,9 @@ pub(super) enum Outcome {
 }
 
 /// How far a log is closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Stage {
+    #[default]
     Open,
     /// Nothing is appended any more.
     Closed,
@@ -134,9 +135,6 @@ pub(super) enum Does {
     Commit,
     Roll,
 }
-
-/// That records are as durable as was promised, or why not: never [`Outcome::Durable`].
-pub(super) type Settled = std::result::Result<(), Outcome>;
 
 /// How far the active segment is filled with zeros ahead of its records, in bytes: a sync of bytes that are in the file already
 /// need not write the file's length.
@@ -168,11 +166,11 @@ impl LogState {
     /// Refuses to go on: nobody knows what the disk holds, or what this state is. Tells all who wait for a commit.
     pub(super) fn fail(&mut self, reason: &str) {
         let reason = self.poison.get_or_insert_with(|| reason.into());
-        let unknown = Outcome::Unknown(reason.clone());
+        let unknown = Failure::Unknown(reason.clone());
         if let Some(committing) = &self.committing {
-            committing.end(unknown.clone());
+            committing.end(Err(unknown.clone()));
         }
-        self.batch.end(unknown);
+        self.batch.end(Err(unknown));
     }
 
     /// Whether all that was appended is on the disk.
@@ -184,30 +182,34 @@ impl LogState {
 }
 
 impl Current {
-    /// Goes on with a segment that recovery put in order: all of it is on the disk.
-    pub(super) fn resume(id: SegmentId, writer: active::Writer) -> Result<Self> {
-        let end = (writer.position(), writer.last_uuid().map(Uuid::into_bytes));
-        let file = writer.handle();
-        let path = writer.path();
-        let filled = file
-            .len()
-            .map_err(|error| Error::io(Some(path), "cannot stat", error))?;
-        Ok(Self {
+    /// A new segment.
+    pub(super) fn begin(id: SegmentId, writer: active::Writer) -> Self {
+        let end = end_of(&writer);
+        Self {
             id,
-            file: Arc::new(file),
+            file: Arc::new(writer.handle()),
             writer,
             begun: uuid6::present(),
-            is_named: true,
-            filled,
+            is_named: false,
+            filled: 0,
             synced: end,
-            syncing: None,
             flushed: end,
-        })
+        }
     }
 
-    /// The UUID of the last record.
-    pub(super) fn last(&self) -> Option<[u8; 16]> {
-        self.writer.last_uuid().map(Uuid::into_bytes)
+    /// Goes on with a segment that recovery put in order: all of it is on the disk.
+    pub(super) fn resume(id: SegmentId, writer: active::Writer) -> Result<Self> {
+        let mut current = Self::begin(id, writer);
+        let (file, path) = (&current.file, current.writer.path());
+        let filled = file.len();
+        current.filled = filled.map_err(|error| Error::io(Some(path), "cannot stat", error))?;
+        current.is_named = true;
+        Ok(current)
+    }
+
+    /// Where it ends, with what is in the writer's buffer.
+    pub(super) fn end(&self) -> SegmentEnd {
+        end_of(&self.writer)
     }
 
     /// Whether this record goes into another segment.
@@ -234,7 +236,7 @@ impl Current {
             None => present,
         };
         // A clock that was set back shows nothing: its records are later than the last one.
-        let last = self.last().map(|last| uuid6::ticks(&last));
+        let last = self.end().1.map(|last| uuid6::ticks(&last));
         let time = last.into_iter().fold(time, u64::max);
         uuid6::between(first, time)
     }
@@ -256,6 +258,10 @@ impl Current {
             end // another try with the next record
         };
     }
+}
+
+fn end_of(writer: &active::Writer) -> SegmentEnd {
+    (writer.position(), writer.last_uuid().map(Uuid::into_bytes))
 }
 
 /// Refuses a time that is too far ahead of the clock.
