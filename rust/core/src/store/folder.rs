@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::name::{MARK, SegmentId, SegmentKind};
+use super::name::{MARK, Part, SegmentId, SegmentKind};
 use crate::checksum::Key;
 use crate::disk::{DiskRef, Handle};
 use crate::engine::Start;
@@ -17,7 +17,6 @@ use crate::format;
 use crate::output::{NewFile, is_quarantine_offset};
 use crate::record::Value;
 use crate::source::{FileSource, Source as _};
-use crate::verbs::repaired_name;
 use crate::walk::{Options, Step};
 
 /// How often a folder is listed before a gap is believed: each time it has to be the same one.
@@ -26,8 +25,6 @@ const LISTINGS: usize = 10;
 const MOST_LISTINGS: usize = 1000;
 /// So many files are listed by one call of the system, also on file systems of the network: at one moment, then.
 const LISTED_AT_ONCE: usize = 32;
-/// How the names end of files that say why a segment is frozen.
-const FROZEN: &str = ".frozen";
 /// Where both kinds of segments have the UUID of their first record: at the beginning.
 const UUID_BYTES: usize = 16;
 
@@ -116,10 +113,8 @@ pub(super) struct Listing {
     pub(super) segments: Vec<Segment>,
     /// The other files of segments that are there as both.
     pub(super) doubled: Vec<Segment>,
-    /// The files of segments that have a parity sidecar.
-    protected: HashSet<(SegmentId, SegmentKind)>,
-    /// What is kept beside segments: of a file of this kind, as sidecars are, or of the segment, of whatever kind that is.
-    kept: Vec<(SegmentId, Option<SegmentKind>, PathBuf)>,
+    /// What is kept beside segments.
+    kept: Vec<(SegmentId, Part, PathBuf)>,
     pub(super) temporary: Vec<PathBuf>,
     /// How many files there are, whatever they are.
     files: usize,
@@ -194,51 +189,48 @@ impl Listing {
         // A volume of its own has lost+found.
         let is_other = |name: &str| !name.starts_with(['_', '.']) && name != "lost+found";
         listing.is_foreign = names().any(is_other) && !names().any(is_log_name);
-        let mut frozen = HashSet::new();
         for path in paths {
             let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
                 continue;
             };
-            if let Some((id, kind)) = SegmentId::parse(name) {
-                listing.segments.push(Segment::of(folder, id, kind));
-            } else if let Some(id) = SegmentId::parse_end(name) {
-                let kind = Some(SegmentKind::Active);
-                listing.kept.push((id, kind, path));
-            } else if let Some(file) = SegmentId::parse_sidecar(name) {
-                listing.protected.insert(file);
-                listing.kept.push((file.0, Some(file.1), path));
-            } else if let Some((id, kind)) = repaired_name(name).and_then(SegmentId::parse) {
-                listing.kept.push((id, Some(kind), path));
-            } else if SegmentId::is_temporary(name) {
-                listing.temporary.push(path);
-            } else if let Some(id) = SegmentId::parse_kept(name) {
-                if name.ends_with(FROZEN) {
-                    frozen.insert(name.to_owned());
+            match SegmentId::parse_part(name) {
+                Some((id, Part::File(kind))) => {
+                    listing.segments.push(Segment::of(folder, id, kind));
                 }
-                listing.kept.push((id, None, path));
+                Some((id, part)) => listing.kept.push((id, part, path)),
+                None if SegmentId::is_temporary(name) => listing.temporary.push(path),
+                None => {}
             }
         }
+        let frozen = listing.having(Part::Frozen);
         // Of the two files of one segment the sealed one comes first. Of the newest and of a frozen one it is the active file: a
         // sealed one beside it may not have all of it.
         let newest = listing.segments.iter().map(|segment| segment.id).max();
         let order = |segment: &Segment| {
             let (id, is_sealed) = (segment.id, segment.kind == SegmentKind::Sealed);
-            let is_active = newest == Some(id) || frozen.contains(&id.frozen_name());
+            let is_active = newest == Some(id) || frozen.contains(&id);
             (id, is_sealed == is_active)
         };
         listing.segments.sort_by_key(order);
-        let (mut single, mut last) = (Vec::new(), None);
-        for mut segment in listing.segments {
-            segment.is_frozen = frozen.contains(&segment.id.frozen_name());
-            if last == Some(segment.id) {
-                listing.doubled.push(segment);
-                continue;
+        for mut segment in std::mem::take(&mut listing.segments) {
+            segment.is_frozen = frozen.contains(&segment.id);
+            match listing.segments.last() {
+                Some(last) if last.id == segment.id => listing.doubled.push(segment),
+                _ => listing.segments.push(segment),
             }
-            last = Some(segment.id);
-            single.push(segment);
         }
-        listing.segments = single;
         Ok(listing)
+    }
+
+    /// The segments that have such a file beside them.
+    fn having(&self, part: Part) -> HashSet<SegmentId> {
+        let kept = self.kept.iter().filter(|(_, own, _)| *own == part);
+        kept.map(|(id, ..)| *id).collect()
+    }
+
+    /// The segments that have two files.
+    fn twice(&self) -> HashSet<SegmentId> {
+        self.doubled.iter().map(|segment| segment.id).collect()
     }
 
     fn first(&self) -> Option<SegmentId> {
@@ -302,15 +294,13 @@ impl Listing {
 
     /// Segments without a parity sidecar, in their order. That it is not sealed, or not yet, is not known of those that have two files.
     pub(super) fn unprotected(&self) -> Vec<SegmentId> {
-        let twice: HashSet<_> = self.doubled.iter().map(|segment| segment.id).collect();
+        let twice = self.twice();
+        let protected = self.having(Part::Sidecar(SegmentKind::Sealed));
         let may_be_sealed =
             |segment: &&Segment| segment.kind == SegmentKind::Sealed || twice.contains(&segment.id);
-        let is_protected = |id| self.protected.contains(&(id, SegmentKind::Sealed));
-        let bare = self
-            .segments
-            .iter()
-            .filter(|segment| !segment.is_frozen && !is_protected(segment.id));
-        bare.filter(may_be_sealed).map(|bare| bare.id).collect()
+        let bare = self.segments.iter().filter(|segment| !segment.is_frozen);
+        let bare = bare.filter(may_be_sealed).map(|segment| segment.id);
+        bare.filter(|id| !protected.contains(id)).collect()
     }
 
     /// Removes what is beside the files of segments that were removed, and beside active files that were sealed: sidecars, where they end, and
@@ -320,17 +310,22 @@ impl Listing {
         let Some(oldest) = self.segments.first() else {
             return;
         };
-        let twice: HashSet<_> = self.doubled.iter().map(|segment| segment.id).collect();
+        let twice = self.twice();
         let sealed = self.segments.iter();
         let sealed = sealed.filter(|segment| segment.kind == SegmentKind::Sealed);
-        let sealed = sealed.filter(|segment| !twice.contains(&segment.id));
         let sealed: HashSet<_> = sealed.map(|segment| segment.id).collect();
-        for (id, kind, path) in &self.kept {
-            let is_sealed = *kind == Some(SegmentKind::Active) && sealed.contains(id);
-            // What recovery kept stays, and damaged files that repairs kept: a segment may have been moved away, and may come back, from
-            // a damaged file too. Retention knows what it removes.
-            let is_past = id.sequence < oldest.id.sequence && !is_damaged(path);
-            if kind.is_some() && (is_sealed || is_past) {
+        for (id, part, path) in &self.kept {
+            let is_sealed = sealed.contains(id) && !twice.contains(id);
+            let is_past = id.sequence < oldest.id.sequence;
+            let is_over = match part {
+                Part::End | Part::Sidecar(SegmentKind::Active) => is_sealed || is_past,
+                Part::Sidecar(SegmentKind::Sealed) => is_past,
+                Part::Damaged(SegmentKind::Active) => is_sealed,
+                // What recovery kept stays, and damaged files that repairs kept: a segment may have been moved away, and may come back, from
+                // a damaged file too. Retention knows what it removes.
+                _ => false,
+            };
+            if is_over {
                 let _ = disk.unlink(path);
             }
         }
@@ -346,12 +341,6 @@ impl Listing {
     pub(super) fn newest(&self) -> Option<&Segment> {
         self.segments.last()
     }
-}
-
-/// Whether a repair kept this file.
-fn is_damaged(path: &Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str());
-    name.is_some_and(|name| repaired_name(name).is_some())
 }
 
 /// Whether any of these segments has a sound first record under this key, which therefore is the log's.
@@ -477,9 +466,10 @@ pub fn is_beside_segment(name: &str) -> bool {
         .map(|name| match name.rsplit_once('.') {
             Some((file, offset)) if is_quarantine_offset(offset) => file,
             _ => name,
-        })
-        .chain(repaired_name(name));
-    SegmentId::parse_sidecar(name).is_some() || files.any(|file| SegmentId::parse(file).is_some())
+        });
+    let part = SegmentId::parse_part(name).map(|(_, part)| part);
+    matches!(part, Some(Part::Sidecar(_) | Part::Damaged(_)))
+        || files.any(|file| SegmentId::parse(file).is_some())
 }
 
 /// Whether a file of this name makes its folder that of a log: it is a synced mark, or a segment.

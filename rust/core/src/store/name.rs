@@ -7,14 +7,13 @@ use uuid::Uuid;
 use crate::engine::Format;
 use crate::format::{active, sealed};
 use crate::output::{is_quarantine_offset, quarantine_suffix};
+use crate::verbs::repaired_name;
 
 /// The name of the file of the synced mark.
 pub(super) const MARK: &str = "_mark";
 /// How many decimal digits a sequence number has in a name: all that 64 bits need, so that names sort as numbers.
 const SEQUENCE_DIGITS: usize = 20;
 const UUID_CHARACTERS: usize = 36;
-/// How the name ends of a file that says where a segment ends.
-const END: &str = ".end";
 /// How the name ends of a parity sidecar, after that of the file that it covers.
 const SIDECAR: &str = ".par";
 /// How many hexadecimal digits the name of a temporary file has.
@@ -75,31 +74,12 @@ impl SegmentId {
 
     /// The name of the file that says where it ends.
     pub(super) fn end_name(&self) -> String {
-        format!("_{self}{END}")
-    }
-
-    /// What a file's name says, if it is that of a file that says where a segment ends.
-    pub(super) fn parse_end(name: &str) -> Option<Self> {
-        let stem = name.strip_prefix('_')?.strip_suffix(END)?;
-        Self::parse_stem(stem)
+        format!("_{self}.end")
     }
 
     /// The name of the parity sidecar of its file.
     pub(super) fn sidecar_name(&self, kind: SegmentKind) -> String {
         format!("{}{SIDECAR}", self.file_name(kind))
-    }
-
-    /// What a file's name says, if it is that of the sidecar of a segment.
-    pub(super) fn parse_sidecar(name: &str) -> Option<(Self, SegmentKind)> {
-        Self::parse(name.strip_suffix(SIDECAR)?)
-    }
-
-    /// What a file's name says, if it is that of what is kept of a segment beside its files: why it is frozen, a sealed file that was put
-    /// aside, and bytes that recovery removed.
-    pub(super) fn parse_kept(name: &str) -> Option<Self> {
-        let (stem, rest) = name.strip_prefix('_')?.split_once('.')?;
-        let is_kept = matches!(rest, "frozen" | "sealed") || is_quarantine(rest);
-        Self::parse_stem(stem).filter(|_| is_kept)
     }
 
     /// The name of the file that keeps what recovery removed from its end.
@@ -114,6 +94,29 @@ impl SegmentId {
             .into_iter()
             .find(|kind| kind.extension() == extension)?;
         Self::parse_stem(stem).map(|id| (id, kind))
+    }
+
+    /// What a file's name says, if it is that of a segment or of a file beside one.
+    pub(super) fn parse_part(name: &str) -> Option<(Self, Part)> {
+        if let Some(name) = name.strip_prefix('_') {
+            let (stem, rest) = name.split_once('.')?;
+            let part = match rest {
+                "end" => Part::End,
+                "frozen" => Part::Frozen,
+                "sealed" => Part::Aside,
+                _ if is_quarantine(rest) => Part::Quarantine,
+                _ => return None,
+            };
+            return Self::parse_stem(stem).map(|id| (id, part));
+        }
+        let (file, part): (_, fn(SegmentKind) -> Part) = match repaired_name(name) {
+            Some(file) => (file, Part::Damaged),
+            None => match name.strip_suffix(SIDECAR) {
+                Some(file) => (file, Part::Sidecar),
+                None => (name, Part::File),
+            },
+        };
+        Self::parse(file).map(|(id, kind)| (id, part(kind)))
     }
 
     fn parse_stem(stem: &str) -> Option<Self> {
@@ -142,24 +145,32 @@ impl SegmentId {
         inner
             .and_then(|inner| inner.rsplit_once('.'))
             .is_some_and(|(name, random)| {
+                // Those get their names when they are complete. A repair writes an active segment anew, too.
+                let is_made_whole = |part| !matches!(part, Part::Damaged(_) | Part::Aside);
                 random.len() == TEMPORARY_DIGITS
                     && random.bytes().all(is_digit)
-                    && Self::is_made_whole(name)
+                    && Self::parse_part(name).is_some_and(|(_, part)| is_made_whole(part))
             })
     }
+}
 
-    /// Whether a file's name is that of a file that gets its name when it is complete.
-    fn is_made_whole(name: &str) -> bool {
-        // A repair writes an active segment anew, too.
-        if Self::parse(name).is_some() || Self::parse_sidecar(name).is_some() {
-            return true;
-        }
-        let Some((stem, rest)) = name.strip_prefix('_').and_then(|all| all.split_once('.')) else {
-            return false;
-        };
-        Self::parse_stem(stem).is_some()
-            && (matches!(rest, "end" | "frozen") || is_quarantine(rest))
-    }
+/// What a file is of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// The segment.
+    File(SegmentKind),
+    /// The parity sidecar of that file.
+    Sidecar(SegmentKind),
+    /// What a repair of that file or its sidecar kept.
+    Damaged(SegmentKind),
+    /// It says where the segment ends.
+    End,
+    /// It says why it is frozen.
+    Frozen,
+    /// A sealed file that was put aside.
+    Aside,
+    /// Bytes that recovery removed.
+    Quarantine,
 }
 
 /// Whether the rest of a name is that of bytes that recovery removed, after the segment.
