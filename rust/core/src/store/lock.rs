@@ -49,19 +49,14 @@ impl Lock {
         let _ = file
             .set_len(0)
             .and_then(|()| file.write_all_at(text.as_bytes(), 0));
-        let node = match &locked {
-            Some(locked) => locked.node(),
-            None => file.node(),
-        };
-        let node = node.map_err(failed)?;
-        let path = match &locked {
-            Some(_) => folder.to_path_buf(),
-            None => path,
+        let (hook, hooked) = match &locked {
+            Some(locked) => (locked, folder),
+            None => (&file, &*path),
         };
         Ok(Self {
             disk: disk.clone(),
-            path,
-            node,
+            node: hook.node().map_err(failed)?,
+            path: hooked.to_path_buf(),
             file,
             folder: locked,
         })

@@ -86,8 +86,7 @@ impl SegmentLog {
             sealer.add(found.unprotected.into_iter().map(Job::Protect));
         }
         if options.seal {
-            let unsealed = found.unsealed.into_iter();
-            sealer.add(unsealed.map(|(segment, end)| Job::Seal(segment, end)));
+            sealer.add(found.unsealed);
         }
         Ok(Self {
             sealer,

@@ -6,7 +6,7 @@ use super::end::{freeze, unreadable_page};
 use super::folder::{Listing, LogFolder, Segment, is_key_of};
 use super::mark::{Mark, MarkFile, MarkState};
 use super::name::{SegmentId, SegmentKind};
-use super::sealing::{remove_active, seal};
+use super::sealing::{Job, remove_active, seal};
 use crate::disk::{Handle, Opening};
 use crate::engine::Start;
 use crate::engine::append::{Within, search_within};
@@ -59,8 +59,8 @@ pub(super) struct Recovered {
     pub(super) next_sequence: u64,
     /// The greatest UUID of the log.
     pub(super) last: Option<[u8; 16]>,
-    /// Active segments that are complete, and the offset that their records have to reach, if that is known.
-    pub(super) unsealed: Vec<(Segment, Option<u64>)>,
+    /// To seal the active segments that are complete.
+    pub(super) unsealed: Vec<Job>,
     /// Segments without a parity sidecar that are sealed, but for those whose sealed file was removed since.
     pub(super) unprotected: Vec<SegmentId>,
     pub(super) steps: Vec<Recovery>,
@@ -83,20 +83,18 @@ pub(super) fn recover(folder: &LogFolder) -> Result<Recovered> {
         is_key_known: mark.found() == MarkState::Mark || is_key_of(folder, &listing.segments),
     };
     let newest = listing.newest().cloned();
-    let end = match &newest {
-        Some(newest) if recovery.is_complete(newest) => None,
-        newest => newest
-            .as_ref()
-            .map(|newest| recovery.survey(newest))
-            .transpose()?,
+    // Of a sealed one the mark has the last UUID, so that it need not be read.
+    let is_complete = |newest: &&Segment| {
+        newest.kind == SegmentKind::Sealed && newest.id.sequence == synced.sequence
     };
+    let unknown = newest.as_ref().filter(|newest| !is_complete(newest));
+    let end = unknown.map(|newest| recovery.survey(newest)).transpose()?;
+    let has_record = end.as_ref().is_some_and(|end| end.last.is_some());
     // Nothing is changed before the key is known to be the log's.
     match &newest {
         None => mark.found().check_empty(path)?,
-        Some(newest) if mark.found().is_foreign() && !recovery.is_key_known => {
-            if end.as_ref().is_none_or(|end| end.last.is_none()) {
-                return Err(mark.found().unknown_key(&newest.path, false));
-            }
+        Some(newest) if mark.found().is_foreign() && !recovery.is_key_known && !has_record => {
+            return Err(mark.found().unknown_key(&newest.path, false));
         }
         Some(_) => {}
     }
@@ -148,14 +146,13 @@ pub(super) fn recover(folder: &LogFolder) -> Result<Recovered> {
         }
     }
     let is_unsealed = |segment: &Segment| segment.kind == SegmentKind::Active && !segment.is_frozen;
-    listing.segments.retain(is_unsealed);
-    let unsealed = listing.segments.into_iter();
+    let unsealed = listing.segments.into_iter().filter(is_unsealed);
     // Where the mark is in a segment, that has to reach it.
-    let with_end = unsealed.map(|segment| {
+    let jobs = unsealed.map(|segment| {
         let is_marked = segment.id.sequence == synced.sequence;
-        (segment, is_marked.then_some(synced.offset))
+        Job::Seal(segment, is_marked.then_some(synced.offset))
     });
-    recovered.unsealed = with_end.collect();
+    recovered.unsealed = jobs.collect();
     Ok(recovered)
 }
 
@@ -183,11 +180,6 @@ struct Recovering<'a> {
 }
 
 impl Recovering<'_> {
-    /// Whether a segment is sealed and the mark has its last UUID, so that it need not be read.
-    fn is_complete(&self, segment: &Segment) -> bool {
-        segment.kind == SegmentKind::Sealed && segment.id.sequence == self.mark.sequence
-    }
-
     fn options(&self) -> Options {
         self.folder.options().for_ledger()
     }
@@ -245,11 +237,6 @@ impl Recovering<'_> {
         Ok(end)
     }
 
-    /// The offset up to which the synced mark says that a segment is on the disk.
-    fn synced(&self, id: SegmentId) -> u64 {
-        Bound::of_mark(&self.mark, id).offset
-    }
-
     /// What is known to be on the disk of a segment.
     fn bound(&self, id: SegmentId) -> Bound {
         Bound::of_appended(self.folder, &self.mark, id)
@@ -257,7 +244,8 @@ impl Recovering<'_> {
 
     /// Puts the newest segment in order, so that records can be appended to it, or freezes it.
     fn settle(&self, segment: &Segment, end: &Surveyed, recovered: &mut Recovered) -> Result<()> {
-        let (synced, bound) = (self.synced(segment.id), self.bound(segment.id));
+        let bound = self.bound(segment.id);
+        let synced = Bound::of_mark(&self.mark, segment.id).offset;
         if let Some(reason) = self.reason_to_freeze(segment, end, &bound)? {
             // What is shown of it from now on has to be on the disk.
             let skips = end.unreadable.is_some();

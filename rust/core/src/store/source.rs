@@ -100,9 +100,7 @@ fn reader(folder: &Path, options: &Options) -> Result<LogReader> {
     let mut refused = None;
     for key in &options.keys {
         match with(key) {
-            Err(Error::Damage(damage)) => {
-                refused.get_or_insert(Error::Damage(damage));
-            }
+            Err(error @ Error::Damage(_)) => refused = refused.or(Some(error)),
             other => return other,
         }
     }
