@@ -193,14 +193,12 @@ impl Appender {
         let free = paths.find(|path| !self.disk.is_taken(path));
         let aside = free.or_bug("a name that is free")?;
         let mut new = NewFile::create_like(&self.disk, &aside, true, &self.path)?;
-        let mut copied = torn.start;
-        while copied < torn.end {
-            let mut piece = vec![0; saturating_usize(torn.end - copied).min(BUFFER_BYTES)];
-            let read = self.file.read_exact_at(&mut piece, copied);
+        for piece in pieces(torn.start, torn.end) {
+            let mut bytes = vec![0; saturating_usize(piece.end - piece.start)];
+            let read = self.file.read_exact_at(&mut bytes, piece.start);
             read.map_err(|error| self.failed("cannot read the torn tail", error))?;
-            let written = new.file().write_all_at(&piece, copied - torn.start);
+            let written = new.file().write_all_at(&bytes, piece.start - torn.start);
             written.map_err(|error| Error::io(Some(&aside), "cannot write", error))?;
-            copied += piece.len() as u64;
         }
         new.commit()?;
         self.quarantined = Some(aside);
@@ -369,7 +367,7 @@ pub(crate) fn is_quarantine_offset(part: &str) -> bool {
 }
 
 /// Splits the bytes from `start` to `end` into pieces that are written at once.
-fn pieces(start: u64, end: u64) -> impl DoubleEndedIterator<Item = Range<u64>> {
+pub(crate) fn pieces(start: u64, end: u64) -> impl DoubleEndedIterator<Item = Range<u64>> {
     const PIECE_BYTES: u64 = BUFFER_BYTES as u64;
     let count = end.saturating_sub(start).div_ceil(PIECE_BYTES);
     (0..count).map(move |number| {

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use crate::disk::DiskRef;
 use crate::error::{Error, Result};
-pub(crate) use appender::{Appender, WriteBuffer, is_quarantine_offset, quarantine_suffix};
+pub(crate) use appender::{Appender, WriteBuffer, is_quarantine_offset, pieces, quarantine_suffix};
 pub(crate) use locked_file::LockedFile;
 pub(crate) use new_file::{NewFile, Staging, commit_together};
 pub(crate) use spool::Spool;

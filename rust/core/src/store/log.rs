@@ -287,9 +287,7 @@ impl SegmentLog {
             current.writer.forget();
         }
         state.segment = None;
-        if state.close_error.is_none() {
-            state.close_error = closed.err();
-        }
+        state.close_error = state.close_error.take().or(closed.err());
         drop(state);
         self.marker.stop();
         // What hindered sealing: it is done when the log is opened again.

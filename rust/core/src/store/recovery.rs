@@ -13,14 +13,11 @@ use crate::engine::append::{Within, search_within};
 use crate::error::{Error, Result};
 use crate::format::active::{self, ActiveWalk};
 use crate::ledger::{Cause, Kind, Span};
-use crate::output::Appender;
+use crate::output::{Appender, pieces};
 use crate::record::Value;
 use crate::saturating::saturating_usize;
 use crate::source::{Bound, BoundSource, FileSource, Source, up_to_page};
 use crate::walk::{Begin, Options, Step, Walk};
-
-/// How many bytes are copied at once.
-const PIECE_BYTES: usize = 1 << 20;
 
 /// What recovery did, for whoever opened the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,6 +154,7 @@ pub(super) fn recover(folder: &LogFolder) -> Result<Recovered> {
 }
 
 /// Where a segment ends.
+#[derive(Default)]
 struct Surveyed {
     /// The offset after the last sound record.
     records: u64,
@@ -204,12 +202,8 @@ impl Recovering<'_> {
         let format = segment.kind.format();
         let mut walk = format.open(source, &options, Start::Beginning)?;
         let mut end = Surveyed {
-            records: 0,
-            last: None,
-            first_damage: None,
-            tail: None,
             len: file.len(),
-            unreadable: None,
+            ..Surveyed::default()
         };
         while walk.step()? == Step::More {
             let run = walk.record_run().map(|run| [run.span()]);
@@ -418,13 +412,11 @@ pub(super) fn copy(
     to: u64,
     mut give: impl FnMut(&[u8], u64) -> std::io::Result<()>,
 ) -> std::io::Result<()> {
-    let mut at = from;
-    let mut piece = Vec::new();
-    while at < to {
-        piece.resize(saturating_usize(to - at).min(PIECE_BYTES), 0);
-        file.read_exact_at(&mut piece, at)?;
-        give(&piece, at)?;
-        at += piece.len() as u64;
+    let mut bytes = Vec::new();
+    for piece in pieces(from, to) {
+        bytes.resize(saturating_usize(piece.end - piece.start), 0);
+        file.read_exact_at(&mut bytes, piece.start)?;
+        give(&bytes, piece.start)?;
     }
     Ok(())
 }

@@ -209,18 +209,17 @@ impl Shared {
             // Others wait for this thread, which therefore survives a panic.
             let done = match panic::catch_unwind(AssertUnwindSafe(|| self.work_on(job))) {
                 Ok(done) => done,
-                Err(_) => Err(self.panicked()),
+                Err(_) => {
+                    let error = std::io::Error::other("the thread that seals panicked");
+                    let path = Some(&*self.folder.path);
+                    Err(Error::io(path, "cannot seal a segment", error))
+                }
             };
             work = self.work();
             work.is_busy = false;
             work.error = done.err().or(work.error.take());
             self.changed.notify_all();
         }
-    }
-
-    fn panicked(&self) -> Error {
-        let error = std::io::Error::other("the thread that seals panicked");
-        Error::io(Some(&self.folder.path), "cannot seal a segment", error)
     }
 
     /// Does a job, and then removes what is too old or too much, also where a segment was not sealed: that may have been for lack of room.

@@ -71,28 +71,23 @@ impl LogReader {
             if reach.is_nothing() {
                 continue;
             }
-            let limit = reach.limit().map(|bound| bound.offset);
+            let (id, limit) = (segment.id, reach.limit().map(|bound| bound.offset));
+            let (file, sidecar) = (id.file_name(segment.kind), id.sidecar_name(segment.kind));
             last = Some(segment);
-            match segment.kind {
-                SegmentKind::Sealed => {
-                    self.link(&segment.id.file_name(segment.kind), folder)?;
-                    let sidecar = segment.id.sidecar_name(segment.kind);
-                    if self.disk().is_taken(&self.path().join(&sidecar)) {
-                        if_there(self.link(&sidecar, folder))?;
-                    }
+            if segment.kind == SegmentKind::Sealed {
+                self.link(&file, folder)?;
+                if self.disk().is_taken(&self.folder.join(&sidecar)) {
+                    if_there(self.link(&sidecar, folder))?;
                 }
-                SegmentKind::Active => {
-                    self.copy_regular(&segment.id.file_name(segment.kind), folder, limit)?
+            } else {
+                self.copy_regular(&file, folder, limit)?;
+                if limit.is_some() {
+                    // Only a part of it is taken, so it may end before its end, and before that of what its sidecar covers.
+                    continue;
                 }
+                if_there(self.copy_own(&sidecar, folder))?;
             }
-            if limit.is_some() {
-                // Only a part of it is taken, so it may end before its end, and before that of what its sidecar covers.
-                continue;
-            }
-            if segment.kind == SegmentKind::Active {
-                if_there(self.copy_own(&segment.id.sidecar_name(segment.kind), folder))?;
-            }
-            for name in [segment.id.end_name(), segment.id.frozen_name()] {
+            for name in [id.end_name(), id.frozen_name()] {
                 if_there(self.copy_own(&name, folder))?;
             }
         }
