@@ -169,7 +169,7 @@ impl SegmentLog {
             let failure = self.roll_back(&mut state, error);
             return self.end_commit(state, &batch, Err(failure));
         }
-        let (file, is_named) = (current.file.clone(), current.is_named);
+        let (file, is_named) = (current.writer.handle(), current.is_named);
         let sequence = current.id.sequence;
         let end = current.end();
         // Nothing before the mark is taken back, also where the writes of these records have not returned yet.

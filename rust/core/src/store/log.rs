@@ -534,7 +534,7 @@ impl SegmentLog {
         let (offset, Some(last)) = current.synced else {
             return Ok(());
         };
-        if current.filled > offset && current.file.set_len(offset).is_ok() {
+        if current.filled > offset && current.writer.handle().set_len(offset).is_ok() {
             current.filled = offset;
         }
         let end = Mark {

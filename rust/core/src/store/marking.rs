@@ -35,13 +35,6 @@ struct Marks {
 }
 
 impl Marks {
-    fn check(&self) -> Result<()> {
-        match &self.error {
-            Some(error) => Err(again(error)),
-            None => Ok(()),
-        }
-    }
-
     /// Refuses to go on where another process may write to the log by now.
     fn check_lock(&mut self) -> Result<()> {
         match &self.lock {
@@ -74,7 +67,9 @@ impl Shared {
     /// Writes or syncs a mark, unless that failed before.
     fn change<T>(&self, change: impl FnOnce(&mut Marks) -> Result<T>) -> Result<T> {
         let mut marks = self.marks();
-        marks.check()?;
+        if let Some(error) = &marks.error {
+            return Err(again(error));
+        }
         change(&mut marks).inspect_err(|error| {
             marks.error = Some(again(error));
             self.has_failed.store(true, Ordering::Release);

@@ -7,7 +7,6 @@ use uuid::Uuid;
 
 use super::name::SegmentId;
 use super::options::LogOptions;
-use crate::disk::Handle;
 use crate::engine::Writer as _;
 use crate::error::{Error, Result};
 use crate::format::active::{self, Sequence};
@@ -46,7 +45,6 @@ pub(super) struct LogState {
 pub(super) struct Current {
     pub(super) id: SegmentId,
     pub(super) writer: active::Writer,
-    pub(super) file: Arc<Handle>,
     /// When it was begun, or gone on with, in ticks of UUIDs.
     pub(super) begun: u64,
     /// The file's name is known to be on the disk.
@@ -187,7 +185,6 @@ impl Current {
         let end = end_of(&writer);
         Self {
             id,
-            file: Arc::new(writer.handle()),
             writer,
             begun: uuid6::present(),
             is_named: false,
@@ -200,8 +197,7 @@ impl Current {
     /// Goes on with a segment that recovery put in order: all of it is on the disk.
     pub(super) fn resume(id: SegmentId, writer: active::Writer) -> Result<Self> {
         let mut current = Self::begin(id, writer);
-        let (file, path) = (&current.file, current.writer.path());
-        let filled = file.len();
+        let (filled, path) = (current.writer.handle().len(), current.writer.path());
         current.filled = filled.map_err(|error| Error::io(Some(path), "cannot stat", error))?;
         current.is_named = true;
         Ok(current)

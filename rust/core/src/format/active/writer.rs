@@ -114,7 +114,7 @@ impl Writer {
     pub(crate) fn roll_back(&mut self, offset: u64, last: Option<[u8; 16]>) -> Result<()> {
         self.unhashed = Unhashed::default();
         self.out.go_to(offset);
-        self.sequence.go_back_to(last);
+        self.sequence.last = last;
         self.out.truncate(offset)?;
         self.out.sync()
     }
@@ -433,11 +433,6 @@ impl Sequence {
     /// Sets the last UUID.
     pub(crate) const fn set_last(&mut self, uuid: [u8; UUID_BYTES]) {
         self.last = Some(uuid);
-    }
-
-    /// Takes back the last UUIDs: this was the last one before them.
-    const fn go_back_to(&mut self, last: Option<[u8; UUID_BYTES]>) {
-        self.last = last;
     }
 
     /// Refuses a UUID that cannot come next.
