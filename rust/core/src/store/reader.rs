@@ -53,19 +53,12 @@ use crate::walk::{Begin, Hits, OnDamage, Options, Step, Walk};
 pub struct LogReader {
     pub(super) folder: LogFolder,
     options: Options,
-    known: LastListing,
+    known: Arc<LastListing>,
     pub(super) skipped: SkippedList,
 }
 
-/// What a look-up listed last, and when the folder was modified before that. A clone may list otherwise, and knows nothing.
-#[derive(Debug, Default)]
-struct LastListing(Mutex<Option<(SystemTime, Arc<View>)>>);
-
-impl Clone for LastListing {
-    fn clone(&self) -> Self {
-        Self::default()
-    }
-}
+/// What a look-up listed last, and when the folder was modified before that. Clones share it.
+type LastListing = Mutex<Option<(SystemTime, Arc<View>)>>;
 
 /// The segments of a log at one moment, and how far the newest one is on the disk.
 #[derive(Debug)]
@@ -102,7 +95,7 @@ impl LogReader {
                 key,
             },
             options,
-            known: LastListing::default(),
+            known: Arc::default(),
             skipped: SkippedList::default(),
         };
         reader.check_key()?;
@@ -114,6 +107,7 @@ impl LogReader {
     pub fn on_damage(&self, on_damage: OnDamage) -> Self {
         Self {
             options: self.options.clone().on_damage(on_damage),
+            known: Arc::default(), // it lists otherwise
             ..self.anew()
         }
     }
@@ -301,14 +295,14 @@ impl LogReader {
         let stat = stat.map_err(|error| Error::io(Some(self.path()), "cannot stat", error))?;
         let mark = Mark::read(&self.folder)?;
         // Never waited for: a thread that a fork left behind may have it.
-        if let Ok(known) = self.known.0.try_lock()
+        if let Ok(known) = self.known.try_lock()
             && let Some((modified, view)) = &*known
             && (Some(*modified), view.mark) == (stat.modified, mark)
         {
             return Ok(view.clone());
         }
         let view = Arc::new(self.view()?);
-        if let Ok(mut known) = self.known.0.try_lock() {
+        if let Ok(mut known) = self.known.try_lock() {
             *known = stat.modified.map(|modified| (modified, view.clone()));
         }
         Ok(view)
