@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::log::SegmentLog;
 use super::options::Durability;
-use super::state::{Batch, Does, Failure, Guard, LogState, NewRecord, Outcome, SegmentEnd, again};
+use super::state::{Batch, Failure, Guard, LogState, NewRecord, Outcome, SegmentEnd, again};
 use crate::disk::Handle;
 use crate::engine::Writer as _;
 use crate::error::{Error, Result};
@@ -28,7 +28,8 @@ const PANICKED: &str = "a thread that wrote to it panicked";
 #[derive(Debug)]
 pub(super) struct Unwinding<'a> {
     log: &'a SegmentLog,
-    does: Does,
+    /// Has others stop waiting for it.
+    stop: fn(&mut LogState),
     /// It was unwinding before: what is dropped then may close a log.
     is_unwinding: bool,
 }
@@ -40,21 +41,17 @@ impl Drop for Unwinding<'_> {
         }
         let mut state = self.log.state();
         state.fail(PANICKED);
-        match self.does {
-            Does::Write => {}
-            Does::Commit => state.committing = None,
-            Does::Roll => state.is_rolling = false,
-        }
+        (self.stop)(&mut state);
         self.log.committed.notify_all();
     }
 }
 
 impl SegmentLog {
     #[inline]
-    pub(super) fn unwinding(&self, does: Does) -> Unwinding<'_> {
+    pub(super) fn unwinding(&self, stop: fn(&mut LogState)) -> Unwinding<'_> {
         Unwinding {
             log: self,
-            does,
+            stop,
             is_unwinding: std::thread::panicking(),
         }
     }
@@ -148,7 +145,7 @@ impl SegmentLog {
 
     /// Hands what was appended so far to the disk, and moves the mark. Other threads append meanwhile.
     fn commit<'a>(&'a self, state: Guard<'a>, gather: bool) {
-        let _unwinding = self.unwinding(Does::Commit);
+        let _unwinding = self.unwinding(|state| state.committing = None);
         let mut state = state;
         state.committing = Some(state.batch.clone());
         if gather {

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use super::folder::{LogFolder, Segment, open_file};
 use super::mark::{Mark, SLOT_BYTES};
 use super::name::{SegmentId, SegmentKind};
+use crate::bug::OrBug as _;
 use crate::disk::Opening;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::parity::{Coverage, Files};
 use crate::saturating::saturating_usize;
 use crate::source::{Bound, BoundSource, FileSource, SaidBy, Source};
@@ -224,10 +225,7 @@ pub(super) fn freeze(
     synced: Option<u64>,
 ) -> Result<()> {
     let text = serde_json::to_vec(&Frozen { reason, synced });
-    let text = text.map_err(|error| {
-        let action = "cannot describe a frozen segment";
-        Error::io(Some(&folder.path), action, error.into())
-    })?;
+    let text = text.or_bug("a text and a number as JSON")?;
     folder.write_new(&id.frozen_name(), |out| out.write_all_at(&text, 0))
 }
 

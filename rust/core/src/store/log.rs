@@ -15,7 +15,7 @@ use super::name::{SegmentId, SegmentKind};
 use super::options::{Durability, LogOptions, Retention};
 use super::recovery::{self, Recovery};
 use super::sealing::{Job, Sealer};
-use super::state::{Current, Does, Guard, LogState, NewRecord, Stage, record_bytes};
+use super::state::{Current, Guard, LogState, NewRecord, Stage, record_bytes};
 use crate::bug::OrBug;
 use crate::disk::{DiskRef, Owner};
 use crate::engine::WriteOptions;
@@ -150,7 +150,7 @@ impl SegmentLog {
 
     fn write_one(&self, record: NewRecord<'_>) -> Result<Uuid> {
         self.check_owner()?;
-        let _unwinding = self.unwinding(Does::Write);
+        let _unwinding = self.unwinding(|_| ());
         let mut state = self.room(self.state(), &record)?;
         let uuid = self.push(&mut state, record)?;
         self.count_write(&mut state);
@@ -176,7 +176,7 @@ impl SegmentLog {
         self.check_owner()?;
         // The caller's iterator may wait, panic, or write to this log: none of that with the state held.
         let records: Vec<_> = records.into_iter().collect();
-        let _unwinding = self.unwinding(Does::Write);
+        let _unwinding = self.unwinding(|_| ());
         self.write_all(&records)
     }
 
@@ -186,7 +186,7 @@ impl SegmentLog {
     /// As [`write_as`](Self::write_as).
     pub fn sync(&self) -> Result<()> {
         self.check_owner()?;
-        let _unwinding = self.unwinding(Does::Write);
+        let _unwinding = self.unwinding(|_| ());
         let mut state = self.state();
         self.check(&mut state)?;
         if state.is_settled() {
@@ -206,7 +206,7 @@ impl SegmentLog {
     /// As [`sync`](Self::sync).
     pub fn roll(&self) -> Result<()> {
         self.check_owner()?;
-        let _unwinding = self.unwinding(Does::Write);
+        let _unwinding = self.unwinding(|_| ());
         let mut state = self.state();
         self.check(&mut state)?;
         self.end_segment(state).map(drop)
@@ -266,7 +266,7 @@ impl SegmentLog {
         if !self.owner.is_here() {
             return Ok(()); // a fork has no part in it
         }
-        let _unwinding = self.unwinding(Does::Write);
+        let _unwinding = self.unwinding(|_| ());
         let mut state = self.state();
         if state.stage == Stage::Released {
             return Ok(());
@@ -504,7 +504,7 @@ impl SegmentLog {
 
     /// Commits the active segment wholly and writes down where it ends, while others wait to append.
     fn roll_alone<'a>(&'a self, state: Guard<'a>) -> Result<Guard<'a>> {
-        let _unwinding = self.unwinding(Does::Roll);
+        let _unwinding = self.unwinding(|state| state.is_rolling = false);
         let mut state = state;
         state.is_rolling = true;
         let committed = self.commit_all(state);

@@ -246,10 +246,8 @@ impl Shared {
         let now = seal(&self.folder, segment, false, interrupt, end);
         let now = now.inspect_err(|_| *known = None)?; // what it left is listed
         let is_last = |known: &Known| {
-            known
-                .removable
-                .back()
-                .is_none_or(|(last, _)| last.id < now.id)
+            let before = known.removable.back();
+            before.is_none_or(|(before, _)| before.id < now.id)
         };
         match (&mut *known, sized(&self.folder.disk, now.clone())) {
             (Some(known), Ok(sized)) if is_last(known) => known.removable.push_back(sized),

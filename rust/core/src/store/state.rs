@@ -126,14 +126,6 @@ pub(super) enum Stage {
     Released,
 }
 
-/// What a thread does to a log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Does {
-    Write,
-    Commit,
-    Roll,
-}
-
 /// How far the active segment is filled with zeros ahead of its records, in bytes: a sync of bytes that are in the file already
 /// need not write the file's length.
 const PREALLOCATED_BYTES: u64 = 4 << 20;
