@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use seglake::format::{Dialect, Filter, Format, by_name};
+use seglake::format::{Dialect, Filter, Format, WriteOptions, by_name};
 use seglake::verbs::{self, ConvertOptions};
 
 use crate::destination::{Destination, ERROR, Existing};
@@ -17,7 +17,7 @@ use crate::read_options::ReadArguments;
 use crate::reader::Reader;
 use crate::report::Report;
 use crate::verify::{Progress, teller};
-use crate::write_options::WriteArguments;
+use crate::write_options::write_options;
 
 /// What may be lost unless columns are named.
 const NOTHING: Vec<String> = Vec::new();
@@ -66,7 +66,8 @@ impl ConvertArguments<'_> {
             None => by_extension(destination.as_ref(), "to")?,
         };
         let not_new = ["if_exists", "zero_torn_tail"];
-        let write = WriteArguments::new(py, self.options.as_ref(), &not_new)?.options(py, to)?;
+        let (given, write) = (self.options.as_ref(), WriteOptions::default());
+        let write = write_options(py, to, given, &not_new, None, write)?;
         let set = set_values(
             self.set.as_ref().map(|own| own.bind(py)),
             to,
@@ -75,11 +76,7 @@ impl ConvertArguments<'_> {
         let (source, options) = match source.cast::<Reader>() {
             Ok(reader) => reader.get().whole()?,
             Err(_) => {
-                let arguments = ReadArguments {
-                    sidecar: AUTO,
-                    ..ReadArguments::default()
-                };
-                let given = arguments.open(source)?.0;
+                let given = ReadArguments::default().sidecar(AUTO).open(source)?.0;
                 // Of a segment of a log that was sealed since it was listed, all is converted.
                 (given.source, given.options.filter(Filter::default()))
             }

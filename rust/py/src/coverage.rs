@@ -45,7 +45,7 @@ fn coverage(source: &Bound<'_, PyAny>; CoverageArguments {
 impl CoverageArguments {
     fn coverage(self, source: &Bound<'_, PyAny>) -> PyResult<Option<FileCoverage>> {
         let py = source.py();
-        let within = within(source, &self.filesystem, &self.storage_options)?;
+        let within = within(source, self.filesystem, self.storage_options)?;
         let Some((file, sidecar)) = opened(source, self.sidecar, within.as_ref())? else {
             return Ok(None);
         };
@@ -79,7 +79,7 @@ fn verify_parity(source: &Bound<'_, PyAny>; VerifyParityArguments {
 impl VerifyParityArguments {
     fn verify_parity(self, source: &Bound<'_, PyAny>) -> PyResult<Option<ParityReport>> {
         let py = source.py();
-        let within = within(source, &self.filesystem, &self.storage_options)?;
+        let within = within(source, self.filesystem, self.storage_options)?;
         let Some((file, sidecar)) = opened(source, self.sidecar, within.as_ref())? else {
             return Ok(None);
         };

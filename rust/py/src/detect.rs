@@ -34,13 +34,8 @@ fn detect(source: &Bound<'_, PyAny>; DetectArguments {
 impl DetectArguments {
     fn detect(self, source: &Bound<'_, PyAny>) -> PyResult<Detection> {
         let py = source.py();
-        let within = within(source, &self.filesystem, &self.storage_options)?;
-        let arguments = ReadArguments {
-            key: self.key,
-            options: self.options.as_ref(),
-            general: true,
-            ..ReadArguments::default()
-        };
+        let within = within(source, self.filesystem, self.storage_options)?;
+        let arguments = ReadArguments::new(None, self.key, self.options).general();
         let (options, ..) = arguments.options(py)?;
         let source = given_in(source, within.as_ref())?.open(py, false)?;
         let found = detached(py, || format::detect(&*source, &options))?;

@@ -21,7 +21,7 @@ use crate::typed::{typed, typed_by_name};
 #[pyfunction]
 #[pyo3(signature = (*, options=None))]
 pub(crate) fn formats(py: Python<'_>, options: Option<Named>) -> PyResult<Bound<'_, PyAny>> {
-    let options = Reading::new(py, options.as_ref(), true, None)?.apply(Options::default());
+    let options = Reading::new(py, options.as_ref(), true, None)?.options;
     let formats = FORMATS.iter().map(|format| object(py, format, &options));
     let formats = PyTuple::new(py, formats.collect::<PyResult<Vec<_>>>()?)?;
     typed(py, "Formats", (formats,))

@@ -3,7 +3,6 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use seglake::columns::Selection;
 use seglake::format::{self, Growth};
 use uuid::Uuid;
 
@@ -14,14 +13,14 @@ use crate::keywords::with_keywords;
 use crate::listed::ListedSegment;
 use crate::names;
 use crate::numbers;
-use crate::open::{bounds, uuids};
+use crate::open::uuids;
 use crate::options::Named;
 use crate::parity::{AUTO, SidecarArgument};
 use crate::passes::Passes;
 use crate::position::Position;
 use crate::read_options::{OpenSource, ReadArguments};
-use crate::reader::Reader;
-use crate::remote::{StorageOptions, within};
+use crate::reader::{Reader, Wanted};
+use crate::remote::StorageOptions;
 use crate::reopening::Reopening;
 
 with_keywords! {
@@ -84,47 +83,32 @@ impl ResumeArguments<'_> {
         let on_damage = self.on_damage.parse().map_err(core)?;
         let uuids = uuids(self.uuid_type)?;
         let keywords = self.keywords(py)?;
-        let has_key = self.key.as_ref().is_some_and(KeyArgument::has_bytes);
         keywords.set_item("position", &position)?;
-        let within = within(source, &None, &self.storage_options)?;
-        let arguments = ReadArguments {
-            format: self.format,
-            key: self.key,
-            options: self.options.as_ref(),
-            general: true,
-            sidecar: self.sidecar,
-            filesystem: within.as_ref(),
-            ..ReadArguments::default()
-        };
+        let reopening = Reopening::new("resume", keywords, self.key.as_ref());
+        let arguments = ReadArguments::new(self.format, self.key, self.options)
+            .general()
+            .sidecar(self.sidecar)
+            .within(source, None, self.storage_options)?;
         let since = position.as_ref().map(|position| &position.get().0);
-        let given = arguments.give_since(source, self.size)?;
+        let mut given = arguments.give_since(source, self.size)?;
         let listed = listed_last(source, &given, self.size)?;
-        let (source, options) = (given.source, given.options);
-        let options = options.on_damage(on_damage);
-        let growth = py.detach(|| Growth::since(source.clone(), &options, since));
+        let options = given.options.on_damage(on_damage);
+        let growth = py.detach(|| Growth::since(given.source.clone(), &options, since));
         let growth = growth.map_err(core)?.is_final(self.r#final);
         let growth = growth.only_end(self.only_end).up_to(listed);
-        let (format, options) = (growth.format(), growth.options().clone());
-        let filter = Filters::filter(self.filters.as_ref(), py, format, options.dialect)?;
-        let filter = options.filter.clone().both(&filter);
-        let options = options.filter(filter);
-        let selection = Selection::new(format, &options, self.columns.as_deref(), uuids);
-        let reopening = Reopening {
-            path: given.path,
-            has_key,
-            function: "resume",
-            keywords: keywords.unbind(),
+        let format = growth.format();
+        given.options = growth.options().clone();
+        let wanted = Wanted {
+            columns: self.columns,
+            filters: self.filters,
+            uuids,
         };
         let passes = Passes {
             part: None,
             growth: Some(growth),
             threads: 1,
         };
-        let bounds = bounds(given.batch_bytes);
-        let selection = selection.map_err(core)?;
-        Ok(Reader::new(
-            source, format, options, selection, bounds, passes, reopening,
-        ))
+        Reader::new(py, given, format, wanted, passes, reopening)
     }
 }
 
@@ -172,16 +156,10 @@ fn identity(source: &Bound<'_, PyAny>; IdentityArguments<'a> {
 impl IdentityArguments<'_> {
     fn identity(self, source: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
         let py = source.py();
-        let within = within(source, &None, &self.storage_options)?;
-        let arguments = ReadArguments {
-            format: self.format,
-            key: self.key,
-            options: self.options.as_ref(),
-            general: true,
-            sidecar: self.sidecar,
-            filesystem: within.as_ref(),
-            ..ReadArguments::default()
-        };
+        let arguments = ReadArguments::new(self.format, self.key, self.options)
+            .general()
+            .sidecar(self.sidecar)
+            .within(source, None, self.storage_options)?;
         let OpenSource {
             source, options, ..
         } = arguments.give_since(source, self.size)?;

@@ -19,7 +19,7 @@ use crate::ledger::Ledger;
 use crate::options::Named;
 use crate::passes::about;
 use crate::read_options::ReadArguments;
-use crate::remote::{Filesystem, StorageOptions, within};
+use crate::remote::{Filesystem, StorageOptions};
 use crate::typed::typed;
 use crate::verify::{Progress, teller};
 
@@ -181,14 +181,13 @@ fn index(source: &Bound<'_, PyAny>, destination: Option<Destination> = None; Ind
 impl IndexArguments<'_> {
     fn index(self, source: &Bound<'_, PyAny>, destination: Option<Destination>) -> PyResult<Index> {
         let py = source.py();
-        let within = within(source, &self.filesystem, &self.storage_options)?;
-        let arguments = ReadArguments {
-            format: self.format.or(Some(chunked::FORMAT.name)),
-            options: self.options.as_ref(),
-            filesystem: within.as_ref(),
-            ..ReadArguments::default()
-        };
         let is_named = self.format.is_some();
+        let format = self.format.or(Some(chunked::FORMAT.name));
+        let arguments = ReadArguments::new(format, None, self.options).within(
+            source,
+            self.filesystem,
+            self.storage_options,
+        )?;
         let (given, format) = arguments.open(source)?;
         let (source, options) = (given.source, given.options);
         // One that cannot be told may be chunked: it is damaged at its beginning, or empty.

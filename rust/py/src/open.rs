@@ -4,7 +4,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use seglake::OnDamage;
-use seglake::columns::{Limits, Selection, UuidType};
+use seglake::columns::UuidType;
 
 use crate::error::raise;
 use crate::filters::Filters;
@@ -16,8 +16,8 @@ use crate::options::Named;
 use crate::parity::{AUTO, SidecarArgument};
 use crate::passes::Passes;
 use crate::read_options::{ReadArguments, thread_count};
-use crate::reader::Reader;
-use crate::remote::{Filesystem, StorageOptions, within};
+use crate::reader::{Reader, Wanted};
+use crate::remote::{Filesystem, StorageOptions};
 use crate::reopening::Reopening;
 
 with_keywords! {
@@ -100,47 +100,21 @@ impl OpenArguments<'_> {
         let py = source.py();
         let on_damage = self.on_damage.parse().map_err(|error| raise(py, error))?;
         let uuids = uuids(self.uuid_type)?;
-        let threads = thread_count(self.threads);
-        let keywords = self.keywords(py)?;
-        let has_key = self.key.as_ref().is_some_and(KeyArgument::has_bytes);
-        let within = within(source, &self.filesystem, &self.storage_options)?;
-        let arguments = ReadArguments {
-            format: self.format,
-            key: self.key,
-            options: self.options.as_ref(),
-            general: true,
-            mmap: self.memory_map,
-            sidecar: self.sidecar,
-            filesystem: within.as_ref(),
+        let reopening = Reopening::new("open", self.keywords(py)?, self.key.as_ref());
+        let arguments = ReadArguments::new(self.format, self.key, self.options)
+            .general()
+            .mmap(self.memory_map)
+            .sidecar(self.sidecar)
+            .within(source, self.filesystem, self.storage_options)?;
+        let (mut given, format) = arguments.open(source)?;
+        given.options = given.options.on_damage(on_damage).prune(self.prune);
+        let wanted = Wanted {
+            columns: self.columns,
+            filters: self.filters,
+            uuids,
         };
-        let (given, format) = arguments.open(source)?;
-        let (source, options) = (given.source, given.options);
-        let filter = Filters::filter(self.filters.as_ref(), py, format, options.dialect)?;
-        let filter = options.filter.clone().both(&filter);
-        let options = options.on_damage(on_damage);
-        let options = options.filter(filter).prune(self.prune);
-        let selection = Selection::new(format, &options, self.columns.as_deref(), uuids);
-        let selection = selection.map_err(|error| raise(py, error))?;
-        let bounds = bounds(given.batch_bytes);
-        let reopening = Reopening {
-            path: given.path,
-            has_key,
-            function: "open",
-            keywords: keywords.unbind(),
-        };
-        let passes = Passes::over(None, threads);
-        Ok(Reader::new(
-            source, format, options, selection, bounds, passes, reopening,
-        ))
-    }
-}
-
-/// The bounds of a batch.
-pub(crate) fn bounds(bytes: Option<u64>) -> Limits {
-    let bounds = Limits::default();
-    match bytes {
-        Some(bytes) => bounds.bytes(usize::try_from(bytes).unwrap_or(usize::MAX)),
-        None => bounds,
+        let passes = Passes::over(None, thread_count(self.threads));
+        Reader::new(py, given, format, wanted, passes, reopening)
     }
 }
 

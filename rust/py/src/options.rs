@@ -69,15 +69,12 @@ static GENERAL: [FormatOption; 2] = [
 ];
 
 /// What `options=` of reading says.
-#[derive(Default)]
 pub(crate) struct Reading<'py> {
-    /// The largest record that is given out, in bytes.
-    record_bytes: Option<u64>,
-    /// How many bytes of values a batch has.
-    pub(crate) batch_bytes: Option<u64>,
+    /// Without the index, which is not open.
+    pub(crate) options: Options,
+    /// The bounds of a batch.
+    pub(crate) limits: Limits,
     pub(crate) index: Option<Bound<'py, PyAny>>,
-    dialect: Option<Dialect>,
-    of_formats: Vec<(String, Setting)>,
 }
 
 impl<'py> Reading<'py> {
@@ -90,39 +87,34 @@ impl<'py> Reading<'py> {
         general: bool,
         format: Option<&Format>,
     ) -> PyResult<Self> {
-        let mut own = Self::default();
+        let (mut options, mut limits) = (Options::default(), Limits::default());
+        let mut index = None;
         for (name, value) in Named::given(given, py)? {
             let option = declared(&name, general, format)?;
             match option.kind {
-                OptionKind::Name(_) => own.dialect = Some(dialect(&value)?),
-                OptionKind::Index => own.index = Some(value),
+                OptionKind::Name(_) => options = options.dialect(dialect(&value)?),
+                OptionKind::Index => index = Some(value),
                 _ => {
                     let value = setting(&name, &value)?;
                     option.check(value).map_err(|error| raise(py, error))?;
-                    let bytes = match value {
-                        Setting::Number(number) => Some(number.unsigned_abs()),
-                        _ => None,
-                    };
-                    match name.as_str() {
-                        "record_bytes" => own.record_bytes = bytes,
-                        "batch_bytes" => own.batch_bytes = bytes,
-                        _ => own.of_formats.push((name, value)),
+                    match (name.as_str(), value) {
+                        ("record_bytes", Setting::Number(bytes)) => {
+                            options = options.record_bytes(bytes.unsigned_abs());
+                        }
+                        ("batch_bytes", Setting::Number(bytes)) => {
+                            let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+                            limits = limits.bytes(bytes);
+                        }
+                        _ => options = options.set(name, value),
                     }
                 }
             }
         }
-        Ok(own)
-    }
-
-    /// Options with these, but for those of batches and of an index.
-    pub(crate) fn apply(&self, mut options: Options) -> Options {
-        if let Some(bytes) = self.record_bytes {
-            options = options.record_bytes(bytes);
-        }
-        for (name, value) in &self.of_formats {
-            options = options.set(name.clone(), *value);
-        }
-        options.dialect(self.dialect.unwrap_or_default())
+        Ok(Self {
+            options,
+            limits,
+            index,
+        })
     }
 }
 

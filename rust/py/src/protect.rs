@@ -25,16 +25,11 @@ pub(crate) fn options_for(
     py: Python<'_>,
     format: Option<&str>,
     key: Option<KeyArgument>,
-    options: Option<&Named>,
+    options: Option<Named>,
 ) -> PyResult<(Options, bool)> {
     let is_raw = format == Some(RAW);
-    let arguments = ReadArguments {
-        format: format.filter(|_| !is_raw),
-        key,
-        options,
-        ..ReadArguments::default()
-    };
-    let (options, _) = arguments.options(py)?;
+    let format = format.filter(|_| !is_raw);
+    let (options, _) = ReadArguments::new(format, key, options).options(py)?;
     Ok((options, is_raw))
 }
 
@@ -86,7 +81,7 @@ impl ProtectArguments<'_> {
     fn protect(self, path: &Bound<'_, PyAny>) -> PyResult<Protected> {
         let py = path.py();
         let path: Destination = path.extract()?;
-        let (options, is_raw) = options_for(py, self.format, self.key, self.options.as_ref())?;
+        let (options, is_raw) = options_for(py, self.format, self.key, self.options)?;
         let parameters = self.profile.map(str::parse::<Parameters>).transpose();
         let parameters = parameters.map_err(|error| raise(py, error))?;
         let protection = ProtectOptions::default()

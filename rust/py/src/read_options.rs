@@ -7,6 +7,7 @@ use std::sync::Arc;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
+use seglake::columns::Limits;
 use seglake::format::{Format, IndexSource, Options, by_name, resolve};
 use seglake::source::{CappedSource, Source};
 
@@ -16,21 +17,19 @@ use crate::key::{self, KeyArgument};
 use crate::listed::ListedSegment;
 use crate::options::{Named, Reading};
 use crate::parity::SidecarArgument;
+use crate::remote::{Filesystem, StorageOptions, within};
 use crate::source::{Given, given_in};
 
 /// What says how a file is to be understood; `None` is the default.
 #[derive(Default)]
 pub(crate) struct ReadArguments<'a, 'py> {
-    pub(crate) format: Option<&'a str>,
-    pub(crate) key: Option<KeyArgument>,
-    pub(crate) options: Option<&'a Named>,
-    /// Whether those of all formats may be among them.
-    pub(crate) general: bool,
-    pub(crate) mmap: bool,
-    /// Where the source is, if not on this machine or at a URI.
-    pub(crate) filesystem: Option<&'a Bound<'py, PyAny>>,
-    /// The parity sidecar to read it by.
-    pub(crate) sidecar: Option<SidecarArgument>,
+    format: Option<&'a str>,
+    key: Option<KeyArgument>,
+    options: Option<Named>,
+    general: bool,
+    mmap: bool,
+    filesystem: Option<Bound<'py, PyAny>>,
+    sidecar: Option<SidecarArgument>,
 }
 
 /// An open source.
@@ -42,23 +41,63 @@ pub(crate) struct OpenSource {
     /// With the format as far as it is named, listed or told. Of a segment of a log the filter keeps what was not there when it was
     /// listed from being read.
     pub(crate) options: Options,
-    /// How many bytes of values a batch has.
-    pub(crate) batch_bytes: Option<u64>,
+    /// The bounds of a batch.
+    pub(crate) limits: Limits,
 }
 
-impl ReadArguments<'_, '_> {
-    /// The options, the format as far as it is named, and how many bytes of values a batch has.
-    pub(crate) fn options(&self, py: Python<'_>) -> PyResult<(Options, Option<u64>)> {
+impl<'a, 'py> ReadArguments<'a, 'py> {
+    pub(crate) fn new(
+        format: Option<&'a str>,
+        key: Option<KeyArgument>,
+        options: Option<Named>,
+    ) -> Self {
+        Self {
+            format,
+            key,
+            options,
+            ..Self::default()
+        }
+    }
+
+    /// The options of all formats may be among them.
+    pub(crate) fn general(mut self) -> Self {
+        self.general = true;
+        self
+    }
+
+    pub(crate) fn mmap(self, mmap: bool) -> Self {
+        Self { mmap, ..self }
+    }
+
+    /// The parity sidecar to read it by.
+    pub(crate) fn sidecar(self, sidecar: Option<SidecarArgument>) -> Self {
+        Self { sidecar, ..self }
+    }
+
+    /// Where the source is, if not on this machine or at a URI.
+    pub(crate) fn within(
+        mut self,
+        source: &Bound<'py, PyAny>,
+        filesystem: Option<Filesystem>,
+        storage_options: Option<StorageOptions>,
+    ) -> PyResult<Self> {
+        self.filesystem = within(source, filesystem, storage_options)?;
+        Ok(self)
+    }
+
+    /// The options, the format as far as it is named, and the bounds of a batch.
+    pub(crate) fn options(&self, py: Python<'_>) -> PyResult<(Options, Limits)> {
         let format = self.format.map(by_name).transpose();
         let format = format.map_err(|error| raise(py, error))?;
-        let given = Reading::new(py, self.options, self.general, format)?;
+        let given = Reading::new(py, self.options.as_ref(), self.general, format)?;
         let keys = key::keys(py, self.key.as_ref())?;
-        let options = Options::default()
+        let options = given
+            .options
             .format(format.map(|format| &**format))
             .keys(keys)
             .index(self.index_source(given.index.as_ref())?)
             .interrupt(signals());
-        Ok((given.apply(options), given.batch_bytes))
+        Ok((options, given.limits))
     }
 
     fn index_source(&self, index: Option<&Bound<'_, PyAny>>) -> PyResult<IndexSource> {
@@ -69,7 +108,7 @@ impl ReadArguments<'_, '_> {
             Ok(wanted) if wanted.is_true() => Ok(IndexSource::Beside),
             Ok(_) => Ok(IndexSource::None),
             Err(_) => {
-                let index = given_in(index, self.filesystem)?.open(index.py(), false)?;
+                let index = given_in(index, self.filesystem.as_ref())?.open(index.py(), false)?;
                 Ok(IndexSource::Source(index))
             }
         }
@@ -80,7 +119,7 @@ impl ReadArguments<'_, '_> {
         let Some(named) = &self.sidecar else {
             return self.give(object);
         };
-        let sidecar = named.open(object, self.filesystem)?;
+        let sidecar = named.open(object, self.filesystem.as_ref())?;
         let mut given = self.give(object)?;
         if let Some(sidecar) = sidecar {
             given.source = named.apply(given.source, sidecar, object.py())?;
@@ -116,7 +155,7 @@ impl ReadArguments<'_, '_> {
     /// Opens a source.
     pub(crate) fn give(&self, object: &Bound<'_, PyAny>) -> PyResult<OpenSource> {
         let py = object.py();
-        let (options, batch_bytes) = self.options(py)?;
+        let (options, limits) = self.options(py)?;
         if let Ok(segment) = object.cast::<ListedSegment>() {
             let opened = segment.get().open(py, &options)?;
             return Ok(OpenSource {
@@ -124,10 +163,10 @@ impl ReadArguments<'_, '_> {
                 is_elsewhere: false,
                 path: None,
                 options: options.format(opened.format).filter(opened.filter),
-                batch_bytes,
+                limits,
             });
         }
-        let given = given_in(object, self.filesystem)?;
+        let given = given_in(object, self.filesystem.as_ref())?;
         if self.mmap && !matches!(given, Given::Path(_)) {
             return Err(PyValueError::new_err(
                 "memory_map=True needs a path: a buffer is in memory already, and a file object or a file elsewhere cannot be mapped",
@@ -138,7 +177,7 @@ impl ReadArguments<'_, '_> {
             is_elsewhere: given.is_elsewhere(),
             path: given.into_path(),
             options,
-            batch_bytes,
+            limits,
         })
     }
 }

@@ -30,6 +30,7 @@ use crate::lookup::LazyLookup;
 use crate::numbers;
 use crate::passes::{Passes, Shared};
 use crate::position::Position;
+use crate::read_options::OpenSource;
 use crate::record::Record;
 use crate::records::Records;
 use crate::reopening::Reopening;
@@ -49,46 +50,61 @@ pub(crate) struct Reader {
     selection: Selection,
     limits: Limits,
     passes: Passes,
-    reopening: Reopening,
+    reopening: Arc<Reopening>,
     shared: Arc<Shared>,
     lookup: LazyLookup,
 }
 
+/// What is read of the records.
+pub(crate) struct Wanted {
+    pub(crate) columns: Option<Vec<String>>,
+    pub(crate) filters: Option<Filters>,
+    pub(crate) uuids: UuidType,
+}
+
 impl Reader {
     pub(crate) fn new(
-        source: Arc<dyn Source>,
+        py: Python<'_>,
+        given: OpenSource,
         format: &'static Format,
-        options: Options,
-        selection: Selection,
-        limits: Limits,
+        wanted: Wanted,
         passes: Passes,
-        reopening: Reopening,
-    ) -> Self {
-        let shared = Shared::new(reopening.path.as_deref(), format.name, source.len());
-        Self {
-            source,
+        mut reopening: Reopening,
+    ) -> PyResult<Self> {
+        let options = given.options;
+        let filter = Filters::filter(wanted.filters.as_ref(), py, format, options.dialect)?;
+        let filter = options.filter.clone().both(&filter);
+        let options = options.filter(filter);
+        let columns = wanted.columns.as_deref();
+        let selection = Selection::new(format, &options, columns, wanted.uuids);
+        let shared = Shared::new(given.path.as_deref(), format.name, given.source.len());
+        reopening.path = given.path;
+        Ok(Self {
+            source: given.source,
             format,
             options,
-            selection,
-            limits,
+            selection: selection.map_err(|error| raise(py, error))?,
+            limits: given.limits,
             passes,
-            reopening,
+            reopening: Arc::new(reopening),
             shared: Arc::new(shared),
             lookup: LazyLookup::default(),
-        }
+        })
     }
 
     /// A reader of the same file, of this part of it or of all.
-    fn over(&self, py: Python<'_>, part: Option<format::Part>) -> Self {
-        Self::new(
-            self.source.clone(),
-            self.format,
-            self.options.clone(),
-            self.selection.clone(),
-            self.limits,
-            Passes::over(part, self.passes.threads),
-            self.reopening.clone_ref(py),
-        )
+    fn over(&self, part: Option<format::Part>) -> Self {
+        let path = self.reopening.path.as_deref();
+        Self {
+            source: self.source.clone(),
+            options: self.options.clone(),
+            selection: self.selection.clone(),
+            passes: Passes::over(part, self.passes.threads),
+            reopening: self.reopening.clone(),
+            shared: Arc::new(Shared::new(path, self.format.name, self.source.len())),
+            lookup: LazyLookup::default(),
+            ..*self
+        }
     }
 
     /// What a verb that reads all of the file needs.
@@ -400,14 +416,14 @@ impl Reader {
     /// >>> [orders.part(part).count_rows() for part in orders.split()]
     /// [3]
     #[pyo3(signature = (part, /))]
-    fn part(&self, py: Python<'_>, part: &crate::part::Part) -> PyResult<Self> {
+    fn part(&self, part: &crate::part::Part) -> PyResult<Self> {
         self.shared.check_open()?;
         if self.passes.growth.is_some() {
             return Err(PyValueError::new_err(
                 "a reader that `resume` gave has no parts: open the file",
             ));
         }
-        Ok(self.over(py, Some(part.0.clone())))
+        Ok(self.over(Some(part.0.clone())))
     }
 
     /// One record, or None: by its UUID (active, sealed; a `uuid.UUID`, its 16 bytes or its text), offset (chunked), sequence
@@ -693,7 +709,7 @@ impl Reader {
             .import("operator")?
             .getattr("methodcaller")?
             .call1(("part", part))?;
-        Ok((of_part, PyTuple::new(py, [self.over(py, None)])?))
+        Ok((of_part, PyTuple::new(py, [self.over(None)])?))
     }
 
     fn __repr__(&self) -> String {

@@ -62,16 +62,12 @@ fn recover(source: &Bound<'_, PyAny>, destination: Destination; RecoverArguments
 impl RecoverArguments<'_> {
     fn recover(self, source: &Bound<'_, PyAny>, destination: Destination) -> PyResult<Recovered> {
         let py = source.py();
-        let within = within(source, &self.filesystem, &self.storage_options)?;
-        let arguments = ReadArguments {
-            format: self.format,
-            key: self.key,
-            options: self.options.as_ref(),
-            // Where the disk is failing a map would end the process.
-            mmap: false,
-            filesystem: within.as_ref(),
-            ..ReadArguments::default()
-        };
+        // No map: where the disk is failing it would end the process.
+        let arguments = ReadArguments::new(self.format, self.key, self.options).within(
+            source,
+            self.filesystem,
+            self.storage_options,
+        )?;
         let (given, _) = arguments.open(source)?;
         let (source, options) = (given.source, given.options);
         let recovery = RecoverOptions::default()
@@ -128,7 +124,7 @@ fn undo_recover(recovered: &Bound<'_, PyAny>, destination: Destination; UndoArgu
 impl UndoArguments {
     fn undo_recover(self, recovered: &Bound<'_, PyAny>, destination: Destination) -> PyResult<u64> {
         let py = recovered.py();
-        let within = within(recovered, &self.filesystem, &self.storage_options)?;
+        let within = within(recovered, self.filesystem, self.storage_options)?;
         let given = given_in(recovered, within.as_ref())?;
         if given.is_elsewhere() && self.quarantine.is_none() {
             return Err(PyValueError::new_err(

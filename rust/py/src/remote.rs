@@ -79,12 +79,12 @@ pub(crate) fn is_uri(text: &str) -> bool {
 /// What the file is within: the file system that is given, or the store of its URI with the settings that are given.
 pub(crate) fn within<'py>(
     source: &Bound<'py, PyAny>,
-    filesystem: &Option<Filesystem>,
-    storage_options: &Option<StorageOptions>,
+    filesystem: Option<Filesystem>,
+    storage_options: Option<StorageOptions>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = source.py();
     let Some(options) = storage_options else {
-        return Ok(filesystem.as_ref().map(|own| own.bind(py).clone()));
+        return Ok(filesystem.map(|own| own.into_bound(py)));
     };
     let found = py
         .import(REMOTE)?

@@ -6,24 +6,30 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use crate::key::KeyArgument;
+
 /// What `pickle` needs to open a reader again.
 pub(crate) struct Reopening {
     pub(crate) path: Option<PathBuf>,
     /// Whether a key was given as bytes.
-    pub(crate) has_key: bool,
+    has_key: bool,
     /// The function that opens it, of the extension.
-    pub(crate) function: &'static str,
+    function: &'static str,
     /// The keyword arguments, without such a key.
-    pub(crate) keywords: Py<PyDict>,
+    keywords: Py<PyDict>,
 }
 
 impl Reopening {
-    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
+    pub(crate) fn new(
+        function: &'static str,
+        keywords: Bound<'_, PyDict>,
+        key: Option<&KeyArgument>,
+    ) -> Self {
         Self {
-            path: self.path.clone(),
-            has_key: self.has_key,
-            function: self.function,
-            keywords: self.keywords.clone_ref(py),
+            path: None,
+            has_key: key.is_some_and(KeyArgument::has_bytes),
+            function,
+            keywords: keywords.unbind(),
         }
     }
 
@@ -32,25 +38,19 @@ impl Reopening {
         &self,
         py: Python<'py>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let Reopening {
-            path,
-            has_key,
-            function,
-            keywords,
-        } = self;
-        let path = path.as_ref().ok_or_else(|| {
+        let path = self.path.as_ref().ok_or_else(|| {
             PyTypeError::new_err("only a reader of a path can be pickled: it is opened again by it")
         })?;
-        if *has_key {
+        if self.has_key {
             return Err(PyTypeError::new_err(
                 "a reader whose key was given as bytes cannot be pickled: give the path of a file that holds it, or set SEGLAKE_KEY",
             ));
         }
-        let open = py.import("seglake._native")?.getattr(*function)?;
+        let open = py.import("seglake._native")?.getattr(self.function)?;
         let partial = py
             .import("functools")?
             .getattr("partial")?
-            .call((open,), Some(keywords.bind(py)))?;
+            .call((open,), Some(self.keywords.bind(py)))?;
         // As text: a `pathlib.Path` of a URI has a slash less.
         Ok((partial, PyTuple::new(py, [path.as_os_str()])?))
     }

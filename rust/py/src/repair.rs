@@ -62,7 +62,7 @@ impl RepairArguments<'_> {
     fn repair(self, path: &Bound<'_, PyAny>) -> PyResult<Repaired> {
         let py = path.py();
         let path: Destination = path.extract()?;
-        let (options, is_raw) = options_for(py, self.format, self.key, self.options.as_ref())?;
+        let (options, is_raw) = options_for(py, self.format, self.key, self.options)?;
         let repairing = RepairOptions::default()
             .destination(self.destination.map(|path| path.0))
             .force(self.force)

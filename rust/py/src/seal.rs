@@ -10,7 +10,7 @@ use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
 use crate::open::on_damage;
 use crate::read_options::{OpenSource, ReadArguments};
-use crate::remote::{Filesystem, StorageOptions, within};
+use crate::remote::{Filesystem, StorageOptions};
 use crate::report::Report;
 use crate::verify::{Progress, teller};
 
@@ -42,12 +42,11 @@ impl SealArguments<'_> {
     fn seal(self, source: &Bound<'_, PyAny>, destination: Destination) -> PyResult<Report> {
         let py = source.py();
         let on_damage = on_damage(self.on_damage)?;
-        let within = within(source, &self.filesystem, &self.storage_options)?;
-        let arguments = ReadArguments {
-            key: self.key,
-            filesystem: within.as_ref(),
-            ..ReadArguments::default()
-        };
+        let arguments = ReadArguments::new(None, self.key, None).within(
+            source,
+            self.filesystem,
+            self.storage_options,
+        )?;
         let OpenSource {
             source, options, ..
         } = arguments.give(source)?;

@@ -14,7 +14,7 @@ use crate::numbers::{self, EXPLAINED, Explained};
 use crate::options::Named;
 use crate::parity::{AUTO, SidecarArgument};
 use crate::read_options::{ReadArguments, thread_count};
-use crate::remote::{Filesystem, StorageOptions, within};
+use crate::remote::{Filesystem, StorageOptions};
 use crate::report::Report;
 
 /// How often progress is told.
@@ -63,16 +63,10 @@ impl VerifyArguments<'_> {
     fn verify(self, source: &Bound<'_, PyAny>) -> PyResult<Report> {
         let py = source.py();
         let threads = thread_count(self.threads);
-        let within = within(source, &self.filesystem, &self.storage_options)?;
-        let arguments = ReadArguments {
-            format: self.format,
-            key: self.key,
-            options: self.options.as_ref(),
-            mmap: self.memory_map,
-            sidecar: self.sidecar,
-            filesystem: within.as_ref(),
-            ..ReadArguments::default()
-        };
+        let arguments = ReadArguments::new(self.format, self.key, self.options)
+            .mmap(self.memory_map)
+            .sidecar(self.sidecar)
+            .within(source, self.filesystem, self.storage_options)?;
         let (given, _) = arguments.open(source)?;
         let (source, options) = (given.source, given.options);
         // Of a segment that was sealed since it was listed, all is verified: none of it can be taken back.

@@ -28,7 +28,7 @@ use crate::passes::about;
 use crate::report::Report;
 use crate::unclosed::{self, Unclosed};
 use crate::value::scalar_to_python;
-use crate::write_options::WriteArguments;
+use crate::write_options::write_options;
 
 with_keywords! {
 /// Creates a file, or opens one to append to.
@@ -74,13 +74,13 @@ impl CreateArguments<'_> {
                 None => by_extension(path.as_ref(), "format")?,
             };
             let own = ["key", "if_exists", "zero_torn_tail"];
-            let mut arguments = WriteArguments::new(py, self.options.as_ref(), &own)?;
-            arguments.key = self.key;
-            arguments.if_exists = self.if_exists.parse::<IfExists>().map_err(core)?;
+            let if_exists = self.if_exists.parse::<IfExists>().map_err(core)?;
+            let mut options = WriteOptions::default().if_exists(if_exists);
             if self.zero_torn_tail {
-                arguments.set("zero_torn_tail", self.zero_torn_tail.into());
+                options = options.set("zero_torn_tail", true);
             }
-            let options: WriteOptions = arguments.options(py, format)?;
+            let given = self.options.as_ref();
+            let options = write_options(py, format, given, &own, self.key, options)?;
             let writer = py.detach(|| format::create(format, path.as_ref(), &options));
             let next = match format.is_appended_to() {
                 true => "if_exists=\"append\" goes on in it",
