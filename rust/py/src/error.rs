@@ -9,8 +9,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
+use seglake::Error;
 use seglake::text::printable;
-use seglake::{Damage, Error};
 use uuid::Uuid;
 
 use crate::interrupt;
@@ -36,30 +36,22 @@ pub(crate) fn detached<T: Send>(
 
 fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
     let fields = PyDict::new(py);
+    if !matches!(error, Error::Columns { .. } | Error::Bug(_)) {
+        fields.set_item("path", error.path().map(Path::as_os_str))?;
+    }
     let class = match error {
         Error::Damage(damage) => {
-            let next = damage.next();
-            let Damage {
-                path,
-                offset,
-                cause,
-                finding,
-                wrong_key,
-                ..
-            } = *damage;
-            fields.set_item("path", path.as_deref().map(Path::as_os_str))?;
-            fields.set_item("byte_offset", offset)?;
-            fields.set_item("cause", cause.as_str())?;
-            fields.set_item("expected", finding.expected())?;
-            fields.set_item("actual", finding.actual())?;
-            fields.set_item("next", next)?;
-            match wrong_key {
+            fields.set_item("byte_offset", damage.offset)?;
+            fields.set_item("cause", damage.cause.as_str())?;
+            fields.set_item("expected", damage.finding.expected())?;
+            fields.set_item("actual", damage.finding.actual())?;
+            fields.set_item("next", damage.next())?;
+            match damage.wrong_key {
                 true => "WrongKeyError",
                 false => "DamageError",
             }
         }
         Error::Limit {
-            path,
             what,
             needed,
             option,
@@ -69,13 +61,11 @@ fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
             let reason =
                 format!("{what} needs {needed} bytes, more than {option} = {limit} allows");
             fields.set_item("reason", printable(&reason))?;
-            fields.set_item("path", path.as_deref().map(Path::as_os_str))?;
             fields.set_item("option", option)?;
             fields.set_item("next", format!("raise {option} and read again"))?;
             "LimitError"
         }
         Error::Number {
-            path,
             record,
             field,
             value,
@@ -85,29 +75,17 @@ fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
                 "{record}field {field}: {value} is above 2^63-1, the most that an int64 stores"
             );
             fields.set_item("reason", reason)?;
-            fields.set_item("path", path.as_deref().map(Path::as_os_str))?;
             fields.set_item("option", "uint64_type")?;
             fields.set_item("next", "read such numbers as decimals")?;
             "LimitError"
         }
-        Error::Format {
-            path,
-            message,
-            next,
-        } => {
+        Error::Format { message, next, .. } => {
             fields.set_item("reason", printable(&message))?;
-            fields.set_item("path", path.as_deref().map(Path::as_os_str))?;
             fields.set_item("next", next)?;
             "FormatError"
         }
-        Error::Log {
-            path,
-            fault,
-            message,
-            ..
-        } => {
+        Error::Log { fault, message, .. } => {
             fields.set_item("reason", printable(&message))?;
-            fields.set_item("path", path.as_os_str())?;
             fields.set_item("next", fault.next())?;
             fields.set_item("cause", fault.as_str())?;
             "FormatError"
@@ -123,13 +101,12 @@ fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
             "ColumnsError"
         }
         Error::OutcomeUnknown {
-            path,
             uuids,
             written,
             reason,
+            ..
         } => {
             fields.set_item("reason", printable(&reason))?;
-            fields.set_item("path", path.as_os_str())?;
             fields.set_item("uuids", to_uuids(py, &uuids)?)?;
             fields.set_item("written", to_uuids(py, &written)?)?;
             "OutcomeUnknownError"
@@ -142,19 +119,16 @@ fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
             let reason = source.to_string();
             return partial(py, &path, &written, &reason, raise(py, *source));
         }
-        Error::SegmentGone { path, sequence, .. } => {
-            fields.set_item("path", path.as_os_str())?;
+        Error::SegmentGone { sequence, .. } => {
             fields.set_item("sequence", sequence)?;
             "SegmentGoneError"
         }
         Error::Replaced {
-            path,
             offset,
             expected,
             found,
             ..
         } => {
-            fields.set_item("path", path.as_deref().map(Path::as_os_str))?;
             fields.set_item("byte_offset", offset)?;
             fields.set_item("expected", expected)?;
             fields.set_item("actual", found)?;
@@ -176,8 +150,14 @@ fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
         }
         error => return Ok(PyValueError::new_err(error.to_string())),
     };
-    let class = py.import(ERRORS)?.getattr(class)?;
-    Ok(PyErr::from_value(class.call((), Some(&fields))?))
+    of_class(class, &fields)
+}
+
+/// An exception of a class of ours, by its fields.
+fn of_class(class: &str, fields: &Bound<'_, PyDict>) -> PyResult<PyErr> {
+    let errors = fields.py().import(ERRORS)?;
+    let error = errors.call_method(class, (), Some(fields))?;
+    Ok(PyErr::from_value(error))
 }
 
 /// `PartialWriteError`: these records of a batch are in a log. `hindered` is why the others are not.
@@ -192,8 +172,7 @@ pub(crate) fn partial(
     fields.set_item("reason", printable(reason))?;
     fields.set_item("path", path.as_os_str())?;
     fields.set_item("written", to_uuids(py, written)?)?;
-    let class = py.import(ERRORS)?.getattr("PartialWriteError")?;
-    let partial = PyErr::from_value(class.call((), Some(&fields))?);
+    let partial = of_class("PartialWriteError", &fields)?;
     partial.set_cause(py, Some(hindered));
     Ok(partial)
 }
@@ -208,11 +187,10 @@ pub(crate) fn of_row(py: Python<'_>, row: usize, error: PyErr) -> PyErr {
     if !is_refusal(py, &error) {
         return error;
     }
-    let of_row = || {
-        let class = py.import(ERRORS)?.getattr("RowError")?;
-        class.call1((error.value(py).str()?, row))
-    };
-    match of_row() {
+    let reason = error.value(py).str();
+    let of_row =
+        reason.and_then(|reason| py.import(ERRORS)?.call_method1("RowError", (reason, row)));
+    match of_row {
         Ok(of_row) => {
             let of_row = PyErr::from_value(of_row);
             of_row.set_cause(py, Some(error));

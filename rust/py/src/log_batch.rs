@@ -94,49 +94,28 @@ fn four(fields: Vec<FieldIn<'_>>) -> PyResult<[FieldIn<'_>; 4]> {
 }
 
 /// The exception for a batch of which these records were written before.
-fn unwritten(py: Python<'_>, path: &Path, before: &mut Vec<Uuid>, error: Error) -> PyErr {
-    let (path, source) = match error {
-        Error::Partial {
-            path,
-            written,
-            source,
-        } => {
-            before.extend(written);
-            (path, source)
-        }
-        Error::OutcomeUnknown {
-            path,
-            uuids,
-            written,
-            reason,
-        } => {
-            before.extend(written);
-            let written = std::mem::take(before);
-            let unknown = Error::OutcomeUnknown {
-                path,
-                uuids,
-                written,
-                reason,
-            };
-            return raise(py, unknown);
-        }
-        error => (path.to_path_buf(), Box::new(error)),
-    };
-    if before.is_empty() {
-        return of_row(py, 0, raise(py, *source));
+fn unwritten(py: Python<'_>, path: &Path, before: &mut Vec<Uuid>, mut error: Error) -> PyErr {
+    if let Error::OutcomeUnknown { written, .. } = &mut error {
+        before.append(written);
+        std::mem::swap(before, written);
+        return raise(py, error);
     }
-    if matches!(*source, Error::Usage(_)) {
+    let (mut written, source) = match error {
+        Error::Partial {
+            written, source, ..
+        } => (written, source),
+        error => (Vec::new(), Box::new(error)),
+    };
+    before.append(&mut written);
+    if before.is_empty() || matches!(*source, Error::Usage(_)) {
         return of_row(py, before.len(), raise(py, *source));
     }
-    let written = std::mem::take(before);
-    raise(
-        py,
-        Error::Partial {
-            path,
-            written,
-            source,
-        },
-    )
+    let partial = Error::Partial {
+        path: path.to_path_buf(),
+        written: std::mem::take(before),
+        source,
+    };
+    raise(py, partial)
 }
 
 /// Writes the records of an Arrow object or an iterable. Returns their UUIDs.
