@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, to_ffi};
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader, StructArray, make_array};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchIterator, StructArray, make_array};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Field, Fields, Schema as ArrowSchema, SchemaRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -150,9 +150,11 @@ fn capsules(
 
 pub(crate) fn stream_capsule(
     py: Python<'_>,
-    batches: impl RecordBatchReader + Send + 'static,
+    schema: SchemaRef,
+    batches: impl Iterator<Item = Result<RecordBatch, ArrowError>> + Send + 'static,
 ) -> PyResult<Bound<'_, PyCapsule>> {
-    PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(batches)), STREAM)
+    let batches = Box::new(RecordBatchIterator::new(batches, schema));
+    PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(batches), STREAM)
 }
 
 /// Whether an object has `__arrow_c_stream__` or `__arrow_c_array__`.

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader};
+use arrow_array::{RecordBatch, RecordBatchOptions, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyIterator, PyTuple};
+use pyo3::types::{PyCapsule, PyTuple};
 use seglake::columns;
 use seglake::verbs;
 
@@ -94,7 +94,15 @@ impl Batches {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
-        self.next_batch(py)
+        self.shared.check_open()?;
+        let next = py.detach(|| Ok::<_, InUse>(self.batches.hold()?.next_batch()))?;
+        self.shared.warn_of_skipped(py)?;
+        let next = next.map_err(|error| raise(py, error))?;
+        let Some(batch) = next else { return Ok(None) };
+        if self.warns && !batch.damage.is_empty() {
+            self.shared.warn(py, &*self.batches)?;
+        }
+        Ok(Some(Batch(batch)))
     }
 
     /// The schema, for Arrow's PyCapsule interface.
@@ -110,28 +118,37 @@ impl Batches {
         requested_schema: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         drop(requested_schema);
-        arrow::stream_capsule(py, Stream(self.clone()))
+        let own = self.clone();
+        let next = move || {
+            let next = match own.batches.hold() {
+                Ok(mut batches) => batches.next(),
+                Err(error) => Some(Err(external(error))),
+            };
+            own.look().map_or(next, |error| Some(Err(error)))
+        };
+        arrow::stream_capsule(py, self.schema.clone(), std::iter::from_fn(next))
     }
 }
 
 impl Batches {
-    /// The next batch; `None` at the end.
-    fn next_batch(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
-        self.shared.check_open()?;
-        let next = py.detach(|| Ok::<_, InUse>(self.batches.hold()?.next_batch()))?;
-        self.shared.warn_of_skipped(py)?;
-        let next = next.map_err(|error| raise(py, error))?;
-        let Some(batch) = next else { return Ok(None) };
-        if self.warns && !batch.damage.is_empty() {
-            self.shared.warn(py, &*self.batches)?;
-        }
-        Ok(Some(Batch(batch)))
+    /// Checks that the reader is open, and warns of damage. What that raises ends the stream.
+    fn look(&self) -> Option<ArrowError> {
+        let looked = Python::try_attach(|py| {
+            self.shared.check_open()?;
+            if self.warns {
+                self.shared.warn(py, &*self.batches)?;
+            }
+            Ok::<_, PyErr>(())
+        });
+        // At the interpreter's end there is nobody to warn.
+        let error = looked?.err()?;
+        Some(external(error))
     }
 
     /// How many rows are left.
     pub(crate) fn count_rows(&self, py: Python<'_>) -> PyResult<u64> {
         let mut count = 0;
-        while let Some(batch) = self.next_batch(py)? {
+        while let Some(batch) = self.__next__(py)? {
             count += batch.num_rows() as u64;
             py.check_signals()?;
         }
@@ -249,41 +266,9 @@ impl Batch {
     }
 }
 
-/// A pass as Arrow's stream interface, which other libraries pull from any thread.
-struct Stream(Batches);
-
-impl Stream {
-    /// Checks that the reader is open, and warns of damage. What that raises ends the stream.
-    fn look(&self) -> Option<ArrowError> {
-        let looked = Python::try_attach(|py| {
-            self.0.shared.check_open()?;
-            if self.0.warns {
-                self.0.shared.warn(py, &*self.0.batches)?;
-            }
-            Ok::<_, PyErr>(())
-        });
-        // At the interpreter's end there is nobody to warn.
-        let error = looked?.err()?;
-        Some(ArrowError::ExternalError(Box::new(error)))
-    }
-}
-
-impl Iterator for Stream {
-    type Item = Result<RecordBatch, ArrowError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let next = match self.0.batches.hold() {
-            Ok(mut batches) => batches.next(),
-            Err(error) => Some(Err(ArrowError::ExternalError(Box::new(error)))),
-        };
-        self.look().map_or(next, |error| Some(Err(error)))
-    }
-}
-
-impl RecordBatchReader for Stream {
-    fn schema(&self) -> SchemaRef {
-        self.0.schema.clone()
-    }
+/// An error as it comes within a stream.
+fn external(error: impl std::error::Error + Send + Sync + 'static) -> ArrowError {
+    ArrowError::ExternalError(Box::new(error))
 }
 
 /// The same columns with the names of a schema.
@@ -291,38 +276,6 @@ fn renamed(batch: &RecordBatch, schema: SchemaRef) -> PyResult<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     let columns = batch.columns().to_vec();
     RecordBatch::try_new_with_options(schema, columns, &options).map_err(arrow::failed)
-}
-
-/// Batches of several readers as Arrow's stream interface: an iterator over them in Python, and the schema that they get.
-struct Joined {
-    batches: Py<PyIterator>,
-    schema: SchemaRef,
-}
-
-impl Joined {
-    fn next_batch(&self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
-        let Some(batch) = self.batches.bind(py).clone().next().transpose()? else {
-            return Ok(None);
-        };
-        let batch = batch.cast::<Batch>()?.get();
-        renamed(&batch.0.records, self.schema.clone()).map(Some)
-    }
-}
-
-impl Iterator for Joined {
-    type Item = Result<RecordBatch, ArrowError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let next = Python::try_attach(|py| self.next_batch(py))?;
-        next.map_err(|error| ArrowError::ExternalError(Box::new(error)))
-            .transpose()
-    }
-}
-
-impl RecordBatchReader for Joined {
-    fn schema(&self) -> SchemaRef {
-        self.schema.clone()
-    }
 }
 
 /// All that is left of `Batches` or `ScanBatches`, or so many of the first rows, in memory, as an Arrow stream: a PyCapsule. Errors are
@@ -354,7 +307,7 @@ pub(crate) fn collect<'py>(
         }
         batches.py().check_signals()?;
     }
-    arrow::stream_capsule(batches.py(), RecordBatchIterator::new(found, schema))
+    arrow::stream_capsule(batches.py(), schema, found.into_iter())
 }
 
 /// The batches of an iterator, whose columns are of the schema's types, as an Arrow stream with the schema's names: a PyCapsule.
@@ -369,9 +322,17 @@ pub(crate) fn arrow_stream<'py>(
     schema: &Bound<'py, Schema>,
     batches: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyCapsule>> {
-    let joined = Joined {
-        batches: batches.try_iter()?.unbind(),
-        schema: schema.get().0.clone(),
+    let (py, schema) = (schema.py(), schema.get().0.clone());
+    let (batches, own) = (batches.try_iter()?.unbind(), schema.clone());
+    let next = move |py: Python<'_>| {
+        let Some(batch) = batches.bind(py).clone().next().transpose()? else {
+            return Ok(None);
+        };
+        renamed(&batch.cast::<Batch>()?.get().0.records, own.clone()).map(Some)
     };
-    arrow::stream_capsule(schema.py(), joined)
+    let next = move || {
+        let next: PyResult<_> = Python::try_attach(&next)?;
+        next.map_err(external).transpose()
+    };
+    arrow::stream_capsule(py, schema, std::iter::from_fn(next))
 }

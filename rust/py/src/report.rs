@@ -3,7 +3,6 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use arrow_array::RecordBatchIterator;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use seglake::columns::{damage, damage_schema};
@@ -234,7 +233,7 @@ impl Report {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let _ = requested_schema; // a wish that may be left unfulfilled
         let batch = damage(&self.0).map_err(|error| raise(py, error))?;
-        stream_capsule(py, RecordBatchIterator::new([Ok(batch)], damage_schema()))
+        stream_capsule(py, damage_schema(), std::iter::once(Ok(batch)))
     }
 
     /// All attributes as a dict of the same names, fit for JSON: each total, damaged range and diagnosis is a dict of its
