@@ -96,7 +96,6 @@ impl CreateArguments<'_> {
                 warn(py, damage_warning(py)?, text)?;
             }
             Ok(Writer {
-                format,
                 fields: Fields::new(format.name, writer.columns()),
                 open: unclosed::opened(
                     py,
@@ -123,7 +122,6 @@ impl CreateArguments<'_> {
 /// (0, 1)
 #[pyclass(frozen, module = "seglake")]
 pub(crate) struct Writer {
-    format: &'static Format,
     fields: Fields,
     open: Arc<Open>,
 }
@@ -139,12 +137,6 @@ struct Open {
 
 /// So many rows of a batch are written before signal handlers may run, and other threads use the writer.
 const ROWS_AT_ONCE: usize = 1024;
-
-/// Why a row is not written.
-enum Refusal {
-    OfValue(PyErr),
-    OfRecord(seglake::Error),
-}
 
 fn closed() -> PyErr {
     PyValueError::new_err("the writer is closed")
@@ -169,9 +161,10 @@ impl Writer {
         py: Python<'_>,
         work: impl FnOnce(&mut (dyn format::Writer + 'static)) -> seglake::Result<T> + Send,
     ) -> PyResult<T> {
-        let done =
-            py.detach(|| Ok::<_, InUse>(self.open.writer.hold()?.as_deref_mut().map(work)))?;
-        done.ok_or_else(closed)?.map_err(|error| raise(py, error))
+        let done = self
+            .open
+            .with(py, |open| open.as_deref_mut().map(work).transpose())?;
+        done.ok_or_else(closed)
     }
 
     fn peek<T>(
@@ -189,18 +182,13 @@ impl Writer {
         py: Python<'_>,
         work: impl FnOnce(&mut (dyn format::Writer + 'static)) -> seglake::Result<()> + Send,
     ) -> PyResult<()> {
-        let ended = py.detach(|| {
-            let mut writer = self.open.writer.hold()?;
-            let ended = match writer.as_deref_mut() {
-                Some(writer) => work(writer),
-                None => Ok(()), // closed before
-            };
-            if ended.is_ok() {
-                *writer = None;
+        self.open.with(py, |open| {
+            if let Some(writer) = open.as_deref_mut() {
+                work(writer)?;
             }
-            Ok::<_, InUse>(ended)
-        })?;
-        ended.map_err(|error| raise(py, error))
+            *open = None;
+            Ok(())
+        })
     }
 
     fn write_fields(&self, py: Python<'_>, fields: &[FieldIn<'_>]) -> PyResult<Option<RecordId>> {
@@ -230,13 +218,7 @@ impl Writer {
             let rows = next..batch.num_rows().min(next + ROWS_AT_ONCE);
             next = rows.end;
             py.detach(|| self.write_rows(&arrays, rows))
-                .map_err(|(row, refusal)| {
-                    let error = match refusal {
-                        Refusal::OfValue(error) => error,
-                        Refusal::OfRecord(error) => raise(py, error),
-                    };
-                    of_row(py, rows_before + row, error)
-                })?;
+                .map_err(|(row, error)| of_row(py, rows_before + row, error))?;
             py.check_signals()?;
         }
         Ok(())
@@ -246,31 +228,29 @@ impl Writer {
     fn write_rows(
         &self,
         arrays: &[(&Column, Option<&ArrayRef>)],
-        mut rows: Range<usize>,
-    ) -> Result<(), (usize, Refusal)> {
-        let first = rows.start;
-        let mut held = match self.open.writer.hold() {
-            Ok(held) => held,
-            Err(in_use) => return Err((first, Refusal::OfValue(in_use.into()))),
-        };
-        let Some(writer) = held.as_deref_mut() else {
-            return Err((first, Refusal::OfValue(closed())));
-        };
+        rows: Range<usize>,
+    ) -> Result<(), (usize, PyErr)> {
+        let held = self.open.writer.hold();
+        let mut held = held.map_err(|in_use| (rows.start, in_use.into()))?;
+        let writer = held.as_deref_mut();
+        let writer = writer.ok_or_else(|| (rows.start, closed()))?;
         let mut fields = Vec::with_capacity(arrays.len());
-        rows.try_for_each(|row| {
+        for row in rows {
             fields.clear();
             for (column, array) in arrays {
-                fields.push(match array {
-                    Some(array) => from_arrow(*array, row, column.kind, column.name)
-                        .map_err(|error| (row, Refusal::OfValue(error)))?,
-                    None => FieldIn::Null,
-                });
+                let field = match array {
+                    Some(array) => from_arrow(*array, row, column.kind, column.name),
+                    None => Ok(FieldIn::Null),
+                };
+                fields.push(field.map_err(|error| (row, error))?);
             }
             let values: Vec<_> = fields.iter().map(FieldIn::value).collect();
-            let written = writer.write(&values);
-            written.map_err(|error| (row, Refusal::OfRecord(error)))?;
-            Ok(())
-        })
+            if let Err(error) = writer.write(&values) {
+                drop(held);
+                return Err((row, Python::attach(|py| raise(py, error))));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -302,9 +282,8 @@ impl Writer {
     /// ...     orders.extension
     /// 'active'
     #[getter]
-    fn extension(&self, py: Python<'_>) -> PyResult<&'static str> {
-        let format = by_name(self.fields.format).map_err(|error| raise(py, error))?;
-        Ok(format.extension)
+    fn extension(&self) -> &'static str {
+        self.open.format.extension
     }
 
     /// The columns of which each record has a value of its own, in their order. The others follow from the rest or may be
@@ -348,7 +327,7 @@ impl Writer {
     /// 0
     #[getter]
     fn found(&self, py: Python<'_>) -> PyResult<Option<Report>> {
-        let format = self.format;
+        let format = self.open.format;
         let report = |found| Report(verbs::Report::from_summary(format, found));
         self.peek(py, |writer| writer.found().cloned().map(report))
     }
@@ -504,37 +483,41 @@ impl Unclosed for Open {
     }
 
     fn keep(&self, py: Python<'_>) -> Option<PyResult<()>> {
-        self.left(py, |writer| {
-            let writer = writer.as_deref_mut()?;
-            if self.format.is_appended_to() {
-                return Some(writer.flush());
-            }
-            let text = "the file is there when it is closed: close the writer, or use `with`";
-            Some(Err(seglake::Error::Usage(text.to_owned())))
+        self.left(py, |open| match open.as_deref_mut() {
+            Some(writer) if self.format.is_appended_to() => writer.flush().map(Some),
+            Some(_) => Err(seglake::Error::Usage(
+                "the file is there when it is closed: close the writer, or use `with`".to_owned(),
+            )),
+            None => Ok(None),
         })
     }
 
     fn end(&self, py: Python<'_>) -> Option<PyResult<()>> {
-        self.left(py, |writer| {
-            writer.take().map(|mut writer| writer.abandon())
+        self.left(py, |open| {
+            open.take().map(|mut writer| writer.abandon()).transpose()
         })
     }
 }
 
 impl Open {
+    /// Runs `work` on the writer, which is None if it is closed, with the GIL released.
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Option<Box<dyn format::Writer>>) -> seglake::Result<T> + Send,
+    ) -> PyResult<T> {
+        let done = py.detach(|| Ok::<_, InUse>(work(&mut *self.writer.hold()?)))?;
+        done.map_err(|error| raise(py, error))
+    }
+
     /// Does what is left to do with the writer, unless it is another process's.
     fn left(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut Option<Box<dyn format::Writer>>) -> Option<seglake::Result<()>> + Send,
+        work: impl FnOnce(&mut Option<Box<dyn format::Writer>>) -> seglake::Result<Option<()>> + Send,
     ) -> Option<PyResult<()>> {
-        if self.forks != forks() {
-            return None;
-        }
-        match py.detach(|| Ok::<_, InUse>(work(&mut *self.writer.hold()?))) {
-            Ok(done) => done.map(|done| done.map_err(|error| raise(py, error))),
-            Err(in_use) => Some(Err(in_use.into())),
-        }
+        let is_own = self.forks == forks();
+        is_own.then(|| self.with(py, work).transpose()).flatten()
     }
 }
 
