@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::{PyNotImplementedError, PyValueError};
+use pyo3::conversion::FromPyObjectOwned;
+use pyo3::exceptions::{PyNotImplementedError, PyOverflowError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBool, PyBytes, PyMapping, PyString};
@@ -12,7 +14,7 @@ use seglake::text::{printable, unescape};
 use uuid::Uuid;
 
 use crate::numbers::wrong_type;
-use crate::value::{time_from_python, uuid_class, uuid_from_python};
+use crate::value::{time_from_python, uuid_class};
 
 /// How many characters of a text that is not a UUID an error shows.
 const MOST_SHOWN: usize = 64;
@@ -139,35 +141,14 @@ pub(crate) fn from_python(
     if object.is_none() {
         return Ok(FieldIn::Null);
     }
-    let integer = |expected: &str| {
-        if object.is_instance_of::<PyBool>() || object.is_instance_of::<PyString>() {
-            Err(wrong_type(name, expected, object))
-        } else {
-            Ok(())
-        }
-    };
     Ok(match kind {
         ColumnKind::Uuid => FieldIn::Uuid(uuid_field(object, name)?),
         ColumnKind::Timestamp => FieldIn::Timestamp(match object.extract::<i64>() {
             Ok(micros) if !object.is_instance_of::<PyBool>() => micros,
             _ => time_from_python(object, name)?,
         }),
-        ColumnKind::Int64 => {
-            integer("an int")?;
-            FieldIn::Int64(
-                object
-                    .extract()
-                    .map_err(|error| named(object, error, name))?,
-            )
-        }
-        ColumnKind::UInt64 => {
-            integer("an int")?;
-            FieldIn::UInt64(
-                object
-                    .extract()
-                    .map_err(|error| named(object, error, name))?,
-            )
-        }
+        ColumnKind::Int64 => FieldIn::Int64(integer(object, name)?),
+        ColumnKind::UInt64 => FieldIn::UInt64(integer(object, name)?),
         ColumnKind::Boolean => FieldIn::Boolean(
             object
                 .extract()
@@ -214,13 +195,17 @@ pub(crate) fn unknown_kind(kind: ColumnKind) -> PyErr {
     PyNotImplementedError::new_err(format!("{kind:?} has no form in Python: a bug in seglake"))
 }
 
-/// A conversion's own error, which says what the value is: out of range, or no number at all.
-fn named(object: &Bound<'_, PyAny>, error: PyErr, name: &str) -> PyErr {
-    let py = object.py();
-    if error.is_instance_of::<pyo3::exceptions::PyOverflowError>(py) {
-        return PyValueError::new_err(format!("{name} is out of range: {object}"));
+/// An int; a bool is none here.
+fn integer<'py, T: FromPyObjectOwned<'py>>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<T> {
+    if object.is_instance_of::<PyBool>() {
+        return Err(wrong_type(name, "an int", object));
     }
-    wrong_type(name, "an int", object)
+    object.extract().map_err(|error: T::Error| {
+        match error.into().is_instance_of::<PyOverflowError>(object.py()) {
+            true => PyValueError::new_err(format!("{name} is out of range: {object}")),
+            false => wrong_type(name, "an int", object),
+        }
+    })
 }
 
 /// A `uuid.UUID`, its 16 bytes or its text.
@@ -231,7 +216,7 @@ pub(crate) fn uuid_field(object: &Bound<'_, PyAny>, name: &str) -> PyResult<[u8;
         return Ok(uuid);
     }
     if object.is_instance(uuid_class(object.py())?)? {
-        return uuid_from_python(object);
+        return object.getattr(intern!(object.py(), "bytes"))?.extract();
     }
     match Bytes::of(object, name) {
         Ok(Bytes::Text(text)) => uuid_of(text.as_bytes(), Some(&text), name),

@@ -2,12 +2,13 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
-    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    Decimal128Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType,
 };
 use arrow_array::{
-    Array, BinaryArray, BinaryViewArray, FixedSizeBinaryArray, GenericListArray, LargeBinaryArray,
-    LargeStringArray, OffsetSizeTrait, StringArray, StringViewArray,
+    Array, ArrowPrimitiveType, BinaryArray, BinaryViewArray, FixedSizeBinaryArray,
+    LargeBinaryArray, LargeStringArray, ListLikeArray, StringArray, StringViewArray,
+    downcast_integer_array,
 };
 use arrow_schema::{DataType, TimeUnit};
 use pyo3::exceptions::PyValueError;
@@ -183,57 +184,35 @@ impl<'a> ColumnIn<'a> {
 }
 
 fn integer_at(array: &dyn Array, row: usize) -> Option<i128> {
-    Some(match array.data_type() {
-        DataType::Int8 => array.as_primitive::<Int8Type>().value(row).into(),
-        DataType::Int16 => array.as_primitive::<Int16Type>().value(row).into(),
-        DataType::Int32 => array.as_primitive::<Int32Type>().value(row).into(),
-        DataType::Int64 => array.as_primitive::<Int64Type>().value(row).into(),
-        DataType::UInt8 => array.as_primitive::<UInt8Type>().value(row).into(),
-        DataType::UInt16 => array.as_primitive::<UInt16Type>().value(row).into(),
-        DataType::UInt32 => array.as_primitive::<UInt32Type>().value(row).into(),
-        DataType::UInt64 => array.as_primitive::<UInt64Type>().value(row).into(),
-        DataType::Decimal128(_, 0) => {
-            let decimals = array.as_primitive::<arrow_array::types::Decimal128Type>();
-            decimals.value(row)
-        }
-        _ => return None,
-    })
+    downcast_integer_array!(
+        array => Some(array.value(row).into()),
+        DataType::Decimal128(_, 0) => Some(array.as_primitive::<Decimal128Type>().value(row)),
+        _ => None
+    )
 }
 
 /// A time's microseconds; finer ones round down, as times of UUIDs do.
 fn micros_at(array: &dyn Array, row: usize) -> Option<i64> {
-    match array.data_type() {
-        DataType::Timestamp(TimeUnit::Second, _) => {
-            let array = array.as_primitive::<TimestampSecondType>();
-            array.value(row).checked_mul(1_000_000)
-        }
-        DataType::Timestamp(TimeUnit::Millisecond, _) => {
-            let array = array.as_primitive::<TimestampMillisecondType>();
-            array.value(row).checked_mul(1_000)
-        }
-        DataType::Timestamp(TimeUnit::Microsecond, _) => {
-            Some(array.as_primitive::<TimestampMicrosecondType>().value(row))
-        }
-        DataType::Timestamp(TimeUnit::Nanosecond, _) => {
-            let array = array.as_primitive::<TimestampNanosecondType>();
-            Some(array.value(row).div_euclid(1_000))
-        }
-        _ => None,
+    fn at<T: ArrowPrimitiveType>(array: &dyn Array, row: usize) -> T::Native {
+        array.as_primitive::<T>().value(row)
+    }
+    let DataType::Timestamp(unit, _) = array.data_type() else {
+        return None;
+    };
+    match unit {
+        TimeUnit::Second => at::<TimestampSecondType>(array, row).checked_mul(1_000_000),
+        TimeUnit::Millisecond => at::<TimestampMillisecondType>(array, row).checked_mul(1_000),
+        TimeUnit::Microsecond => Some(at::<TimestampMicrosecondType>(array, row)),
+        TimeUnit::Nanosecond => Some(at::<TimestampNanosecondType>(array, row).div_euclid(1_000)),
     }
 }
 
 /// The items of a list, and which of them are a row's.
 fn items_at(array: &dyn Array, row: usize) -> Option<(&dyn Array, std::ops::Range<usize>)> {
-    fn items<O: OffsetSizeTrait>(
-        list: &GenericListArray<O>,
-        row: usize,
-    ) -> Option<(&dyn Array, std::ops::Range<usize>)> {
-        let [start, end] = list.value_offsets().get(row..)?.first_chunk()?;
-        Some((&**list.values(), start.as_usize()..end.as_usize()))
-    }
-    match array.data_type() {
-        DataType::List(_) => items(array.as_list::<i32>(), row),
-        DataType::LargeList(_) => items(array.as_list::<i64>(), row),
-        _ => None,
-    }
+    let list: &dyn ListLikeArray = match array.data_type() {
+        DataType::List(_) => array.as_list::<i32>(),
+        DataType::LargeList(_) => array.as_list::<i64>(),
+        _ => return None,
+    };
+    Some((&**list.values(), list.element_range(row)))
 }

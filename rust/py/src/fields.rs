@@ -138,12 +138,9 @@ impl Fields {
         if let Some(lost) = lost {
             return Err(self.unknown(lost.name));
         }
-        let field = |column: &Column| {
-            if record.columns().iter().any(|own| own.name == column.name) {
-                from_python(&record.raw(py, column.name)?, column.kind, column.name)
-            } else {
-                Ok(FieldIn::Null)
-            }
+        let field = |column: &Column| match record.raw(py, column.name)? {
+            Some(value) => from_python(&value, column.kind, column.name),
+            None => Ok(FieldIn::Null),
         };
         self.columns.iter().map(field).collect()
     }

@@ -288,16 +288,13 @@ impl SegmentLog {
         timestamp: Option<&Bound<'py, PyAny>>,
         uuid: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let null = || FieldIn::Null;
+        let optional = |given: Option<&_>, kind, name| match given {
+            Some(given) => from_python(given, kind, name),
+            None => Ok(FieldIn::Null),
+        };
         let fields = [
-            uuid.map_or_else(
-                || Ok(null()),
-                |uuid| from_python(uuid, ColumnKind::Uuid, "uuid"),
-            )?,
-            timestamp.map_or_else(
-                || Ok(null()),
-                |time| from_python(time, ColumnKind::Timestamp, "timestamp"),
-            )?,
+            optional(uuid, ColumnKind::Uuid, "uuid")?,
+            optional(timestamp, ColumnKind::Timestamp, "timestamp")?,
             from_python(r#type, ColumnKind::Text, "type")?,
             from_python(value, ColumnKind::Binary, "value")?,
         ];

@@ -263,8 +263,13 @@ impl Record {
     }
 
     /// What a writer takes: like the attribute, but text as its bytes and times as microseconds.
-    pub(crate) fn raw<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        self.stored(py, self.field(name).ok_or_else(|| self.missing(name))?)
+    pub(crate) fn raw<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let field = self.field(name);
+        field.map(|field| self.stored(py, field)).transpose()
     }
 
     /// A field's value before it was made a UUID, text or time.

@@ -2,11 +2,11 @@
 
 use std::sync::Mutex;
 
-use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyNotImplementedError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyType};
+use pyo3::types::{PyBool, PyBytes, PyDateTime, PyDelta, PyDict, PyInt, PyType, PyTzInfo};
 use seglake::format::Scalar;
 use seglake::text::escape;
 use seglake::uuid6::Generator;
@@ -22,27 +22,19 @@ pub(crate) fn uuid_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
 }
 
 /// 1970-01-01 00:00 UTC, as a `datetime`.
-fn epoch(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
-    static EPOCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+fn epoch(py: Python<'_>) -> PyResult<&Bound<'_, PyDateTime>> {
+    static EPOCH: PyOnceLock<Py<PyDateTime>> = PyOnceLock::new();
     let epoch = EPOCH.get_or_try_init(py, || {
-        let datetime = py.import("datetime")?;
-        let utc = datetime.getattr("timezone")?.getattr("utc")?;
-        let fields = PyDict::new(py);
-        fields.set_item("tzinfo", utc)?;
-        datetime
-            .getattr("datetime")?
-            .call((1970, 1, 1), Some(&fields))
-            .map(Bound::unbind)
+        let utc = PyTzInfo::utc(py)?;
+        PyDateTime::new(py, 1970, 1, 1, 0, 0, 0, 0, Some(&utc)).map(Bound::unbind)
     })?;
     Ok(epoch.bind(py))
 }
 
-fn microsecond(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
-    static MICROSECOND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let microsecond = MICROSECOND.get_or_try_init(py, || {
-        let delta = py.import("datetime")?.getattr("timedelta")?;
-        delta.call1((0, 0, 1)).map(Bound::unbind)
-    })?;
+fn microsecond(py: Python<'_>) -> PyResult<&Bound<'_, PyDelta>> {
+    static MICROSECOND: PyOnceLock<Py<PyDelta>> = PyOnceLock::new();
+    let microsecond =
+        MICROSECOND.get_or_try_init(py, || PyDelta::new(py, 0, 0, 1, false).map(Bound::unbind))?;
     Ok(microsecond.bind(py))
 }
 
@@ -123,17 +115,6 @@ pub(crate) fn scalar_to_python<'py>(
             "{other:?} has no form in Python: a bug in seglake"
         ))),
     }
-}
-
-/// The 16 bytes of a `uuid.UUID`.
-pub(crate) fn uuid_from_python(object: &Bound<'_, PyAny>) -> PyResult<[u8; 16]> {
-    if !object.is_instance(uuid_class(object.py())?)? {
-        return Err(PyTypeError::new_err(format!(
-            "expected a uuid.UUID, not {}",
-            object.get_type().qualname()?
-        )));
-    }
-    object.getattr(intern!(object.py(), "bytes"))?.extract()
 }
 
 /// An aware `datetime` of microseconds since 1970; `None` where the calendar (years 1 to 9999) does not hold it.

@@ -3,12 +3,13 @@
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
-use seglake::format::{Column, Dialect, Value, by_name};
+use seglake::format::{Dialect, Value, by_name};
 use seglake::ledger::Cause;
 
 use super::{Record, RecordMaker, VALUE};
 use crate::error::raise;
 use crate::field_in::{FieldIn, from_python};
+use crate::message::dialect_of;
 
 /// What [`Record::restored`] takes: the format, the dialect that its columns are of, a value for each column, the position, and the
 /// cause.
@@ -25,16 +26,11 @@ fn wrong(what: &str) -> PyErr {
     PyValueError::new_err(format!("these are not the values of a record: {what}"))
 }
 
-/// The columns of a format's records in a dialect.
-fn columns_of(py: Python<'_>, format: &str, dialect: Dialect) -> PyResult<&'static [Column]> {
-    let format = by_name(format).map_err(|error| raise(py, error))?;
-    Ok(format.columns(dialect))
-}
-
 impl Record {
     pub(super) fn state<'py>(&self, py: Python<'py>) -> PyResult<State<'py>> {
+        let format = by_name(self.format).map_err(|error| raise(py, error))?;
         for dialect in Dialect::ALL {
-            if columns_of(py, self.format, *dialect)? == self.columns {
+            if format.columns(*dialect) == self.columns {
                 let values = self.fields().map(|(_, field)| self.stored(py, field));
                 let values = PyTuple::new(py, values.collect::<PyResult<Vec<_>>>()?)?;
                 let cause = self.cause.map(Cause::as_str);
@@ -52,10 +48,9 @@ impl Record {
         cause: Option<&str>,
     ) -> PyResult<Self> {
         let py = values.py();
-        let dialect = dialect
-            .parse::<Dialect>()
-            .map_err(|error| raise(py, error))?;
-        let columns = columns_of(py, format, dialect)?;
+        let dialect = dialect_of(py, dialect)?;
+        let format = by_name(format).map_err(|error| raise(py, error))?;
+        let columns = format.columns(dialect);
         if columns.len() != values.len() {
             return Err(wrong("there is not one for each column"));
         }
@@ -69,11 +64,10 @@ impl Record {
         let fields: Vec<FieldIn<'_>> = fields.collect::<PyResult<_>>()?;
         let cause_named = |name| Cause::ALL.iter().copied().find(|own| own.as_str() == name);
         let named = cause.map(|name| cause_named(name).ok_or_else(|| wrong("cause")));
-        let format = by_name(format).map_err(|error| raise(py, error))?.name;
         let value = |place: usize| match fields.get(place) {
             Some(field) => field.value(),
             None => Value::Null, // there is one for each column
         };
-        RecordMaker::new(format, columns).of_values(py, value, position, named.transpose()?)
+        RecordMaker::new(format.name, columns).of_values(py, value, position, named.transpose()?)
     }
 }
