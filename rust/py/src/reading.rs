@@ -28,7 +28,10 @@ pub(crate) fn attached<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> PyRes
 }
 
 /// The exception goes along: it becomes the cause of the one that is raised.
-pub(crate) fn failed(path: Option<&Path>, offset: u64, len: usize, error: PyErr) -> Error {
-    let action = format!("cannot read {len} bytes at offset {offset}");
+pub(crate) fn failed(path: Option<&Path>, action: impl Into<String>, error: PyErr) -> Error {
     Error::io(path, action, std::io::Error::other(error))
+}
+
+pub(crate) fn cannot_read(offset: u64, len: usize) -> String {
+    format!("cannot read {len} bytes at offset {offset}")
 }

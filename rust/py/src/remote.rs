@@ -2,18 +2,18 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
+use seglake::Result;
 use seglake::source::{ReadAhead, Source};
-use seglake::{Error, Result};
 
 use crate::exclusive::{forks, lock};
-use crate::reading::{attached, copy, failed};
+use crate::reading::{attached, cannot_read, copy, failed};
 
 /// A file system of `pyarrow.fs` or `fsspec`.
 pub(crate) type Filesystem = Py<PyAny>;
@@ -145,11 +145,11 @@ impl RemoteFile {
             return Ok(());
         }
         let error = "the connections of a file elsewhere do not outlive a fork of the process: open the file again here";
-        Err(self.failed(action(), PyRuntimeError::new_err(error)))
-    }
-
-    fn failed(&self, action: String, error: PyErr) -> Error {
-        Error::io(Some(&self.name), action, std::io::Error::other(error))
+        Err(failed(
+            self.path(),
+            action(),
+            PyRuntimeError::new_err(error),
+        ))
     }
 }
 
@@ -164,7 +164,7 @@ impl Source for RemoteFile {
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         let len = buffer.len();
-        self.check_process(|| format!("cannot read {len} bytes at offset {offset}"))?;
+        self.check_process(|| cannot_read(offset, len))?;
         self.ahead.read_exact_at(offset, buffer)
     }
 
@@ -216,14 +216,8 @@ impl RemoteObject {
 
     /// Calls one of the object's methods.
     fn call<T>(&self, work: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> PyResult<T> {
-        let reading = Reading::begin()?;
-        let result = attached(|py| work(self.object.bind(py)));
-        drop(reading);
-        result
-    }
-
-    fn reads(&self) -> MutexGuard<'_, Reads> {
-        lock(&self.reads)
+        let _until_then = Reading::begin()?;
+        attached(|py| work(self.object.bind(py)))
     }
 }
 
@@ -242,8 +236,8 @@ impl Source for RemoteObject {
             let bytes = object.call_method1("read_at", (offset, len))?;
             copy(&bytes, buffer)
         });
-        done.map_err(|error| failed(self.path(), offset, len, error))?;
-        let mut reads = self.reads();
+        done.map_err(|error| failed(self.path(), cannot_read(offset, len), error))?;
+        let mut reads = lock(&self.reads);
         reads.count += 1;
         if reads.count == 1 && len as u64 == self.len {
             // What came in one answer is of one file.
@@ -260,13 +254,7 @@ impl Source for RemoteObject {
                 false => Ok(Some(opened(&beside)?.0)),
             }
         });
-        found.map_err(|error| {
-            Error::io(
-                Some(&self.name),
-                cannot_look(extension),
-                std::io::Error::other(error),
-            )
-        })
+        found.map_err(|error| failed(self.path(), cannot_look(extension), error))
     }
 
     fn is_replaceable(&self) -> bool {
@@ -275,19 +263,13 @@ impl Source for RemoteObject {
 
     fn confirm(&self) -> Result<()> {
         // What is read while the store is asked is not of what it confirms.
-        let Reads { count, confirmed } = *self.reads();
+        let Reads { count, confirmed } = *lock(&self.reads);
         if count == confirmed {
             return Ok(());
         }
-        self.call(|object| object.call_method0("confirm").map(drop))
-            .map_err(|error| {
-                Error::io(
-                    Some(&self.name),
-                    CANNOT_CONFIRM,
-                    std::io::Error::other(error),
-                )
-            })?;
-        let mut reads = self.reads();
+        let done = self.call(|object| object.call_method0("confirm").map(drop));
+        done.map_err(|error| failed(self.path(), CANNOT_CONFIRM, error))?;
+        let mut reads = lock(&self.reads);
         reads.confirmed = reads.confirmed.max(count);
         Ok(())
     }

@@ -17,7 +17,7 @@ use seglake::{Error, Result};
 use crate::error::raise;
 use crate::exclusive::{Exclusive, forks};
 use crate::listed::ListedSegment;
-use crate::reading::{attached, copy, failed};
+use crate::reading::{attached, cannot_read, copy, failed};
 use crate::remote;
 
 /// What a caller gave to read from.
@@ -198,7 +198,7 @@ impl Source for Buffer {
                 buffer,
             )
         })
-        .map_err(|error| failed(None, offset, buffer.len(), error))
+        .map_err(|error| failed(None, cannot_read(offset, buffer.len()), error))
     }
 }
 
@@ -234,7 +234,8 @@ impl Source for FileObject {
     }
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        let unusable = |error| failed(self.path(), offset, buffer.len(), error);
+        let len = buffer.len();
+        let unusable = |error| failed(self.path(), cannot_read(offset, len), error);
         if self.forks != forks() {
             let error = "a fork of the process that opened this file object shares its position: open the file again here";
             return Err(unusable(PyRuntimeError::new_err(error)));
@@ -261,7 +262,6 @@ impl Source for FileObject {
             }
             Ok(())
         };
-        attached(|py| read(py, buffer))
-            .map_err(|error| failed(self.path(), offset, buffer.len(), error))
+        attached(|py| read(py, buffer)).map_err(unusable)
     }
 }
