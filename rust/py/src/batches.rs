@@ -15,7 +15,7 @@ use crate::error::raise;
 use crate::exclusive::{Exclusive, InUse};
 use crate::passes::{Pass, Shared};
 use crate::report::Report;
-use crate::span::span;
+use crate::typed::span;
 
 /// The Python module that makes tables and data frames.
 const FRAMES: &str = "seglake.read.frames";

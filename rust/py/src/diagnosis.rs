@@ -7,10 +7,9 @@ use pyo3::types::PyDict;
 use seglake::format::RecordId;
 use seglake::ledger::{Cause, Kind};
 use seglake::parity;
-use seglake::verbs::{Diagnosis, Edit, Neighbour, Reason, Repair};
+use seglake::verbs::{Diagnosis, Neighbour, Reason, Repair};
 
-use crate::span::span;
-use crate::typed::{typed, typed_by_name};
+use crate::typed::{span, typed, typed_by_name};
 use crate::value::scalar_to_python;
 
 /// A `seglake.types.Diagnosis`.
@@ -38,15 +37,7 @@ pub(crate) fn object<'py>(py: Python<'py>, own: &Diagnosis) -> PyResult<Bound<'p
     let ranges = own.ranges.iter().map(|own| span(py, own));
     fields.set_item("ranges", ranges.collect::<PyResult<Vec<_>>>()?)?;
     let edits = own.edits.iter();
-    let edits = edits.map(
-        |Edit {
-             start,
-             end,
-             bytes,
-             from,
-             ..
-         }| typed(py, "Edit", (start, end, bytes, from)),
-    );
+    let edits = edits.map(|own| typed(py, "Edit", (own.start, own.end, &own.bytes, &own.from)));
     fields.set_item("edits", edits.collect::<PyResult<Vec<_>>>()?)?;
     fields.set_item("place", (own.place.start, own.place.end))?;
     typed_by_name("Diagnosis", &fields)

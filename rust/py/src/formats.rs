@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -73,49 +74,35 @@ fn object<'py>(py: Python<'py>, format: &Format, options: &Options) -> PyResult<
     typed_by_name("Format", &fields)
 }
 
+fn made<'py>(py: Python<'py>, option: impl PyCallArgs<'py>) -> PyResult<Bound<'py, PyAny>> {
+    typed(py, "FormatOption", option)
+}
+
 /// `seglake.types.FormatOption`s by their names.
 fn options_of<'py>(py: Python<'py>, options: &[FormatOption]) -> PyResult<Bound<'py, PyDict>> {
     let by_name = PyDict::new(py);
     for option in options {
         let (name, about) = (option.name, option.about);
         let made = match option.kind {
-            OptionKind::Flag { default } => {
-                typed(py, "FormatOption", (name, "flag", about, default))
-            }
+            OptionKind::Flag { default } => made(py, (name, "flag", about, default)),
             OptionKind::Number {
                 default,
                 least,
                 most,
-            } => typed(
-                py,
-                "FormatOption",
-                (name, "number", about, default, least, most),
-            ),
+            } => made(py, (name, "number", about, default, least, most)),
             OptionKind::Bytes {
                 default,
                 least,
                 most,
-            } => typed(
-                py,
-                "FormatOption",
-                (name, "bytes", about, default, least, most),
-            ),
+            } => made(py, (name, "bytes", about, default, least, most)),
             OptionKind::Name(choices) => {
-                let all = PyTuple::new(py, choices)?;
-                let fields = (
-                    name,
-                    "name",
-                    about,
-                    choices.first(),
-                    py.None(),
-                    py.None(),
-                    all,
-                );
-                typed(py, "FormatOption", fields)
+                let (none, all) = (py.None(), PyTuple::new(py, choices)?);
+                let default = choices.first();
+                made(py, (name, "name", about, default, &none, &none, all))
             }
-            OptionKind::Key => typed(py, "FormatOption", (name, "key", about)),
-            OptionKind::Index => typed(py, "FormatOption", (name, "index", about)),
-            _ => typed(py, "FormatOption", (name, "other", about)),
+            OptionKind::Key => made(py, (name, "key", about)),
+            OptionKind::Index => made(py, (name, "index", about)),
+            _ => made(py, (name, "other", about)),
         };
         by_name.set_item(name, made?)?;
     }

@@ -49,20 +49,13 @@ impl Index {
 
     /// The index that `options` say a log has; `None` where it has none.
     pub(crate) fn of(log: &dyn Source, options: &Options) -> seglake::Result<Option<Self>> {
-        let index: Arc<dyn Source> = match &options.index {
-            IndexSource::None => return Ok(None),
-            IndexSource::Source(index) => index.clone(),
-            IndexSource::Beside => match log.beside(chunked::INDEX_EXTENSION)? {
-                Some(index) => index,
-                None => return Ok(None),
-            },
-            other => {
-                return Err(seglake::Error::Usage(format!(
-                    "no index can be read of {other:?}"
-                )));
-            }
+        let index = match &options.index {
+            IndexSource::Source(index) => Some(index.clone()),
+            IndexSource::Beside => log.beside(chunked::INDEX_EXTENSION)?,
+            _ => None,
         };
-        Self::read(log, &*index, options).map(Some)
+        let read = |index: Arc<dyn Source>| Self::read(log, &*index, options);
+        index.map(read).transpose()
     }
 }
 

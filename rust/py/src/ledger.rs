@@ -1,5 +1,6 @@
 //! `Ledger`: a pass that gives the ranges of a file.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use seglake::verbs;
 use crate::error::raise;
 use crate::exclusive::{Exclusive, InUse};
 use crate::passes::Shared;
-use crate::span::span;
+use crate::typed::span;
 
 /// How many ranges are passed over before Python is asked whether the user wants to stop.
 const RANGES_AT_ONCE: usize = 1 << 16;
@@ -47,16 +48,16 @@ impl Ledger {
     }
 
     /// Goes on to the next range that is wanted, or so far that it is time to look for signals.
-    fn step(&self) -> Result<Step, InUse> {
+    fn step(&self) -> Result<ControlFlow<seglake::Result<Option<Span>>>, InUse> {
         let mut ledger = self.ledger.hold()?;
         for _ in 0..RANGES_AT_ONCE {
             match ledger.next().transpose() {
                 Ok(Some(sound)) if self.damaged_only && sound.cause.is_none() => {}
-                Ok(found) => return Ok(Step::Found(Ok(found))),
-                Err(error) => return Ok(Step::Found(Err(error))),
+                Ok(found) => return Ok(ControlFlow::Break(Ok(found))),
+                Err(error) => return Ok(ControlFlow::Break(Err(error))),
             }
         }
-        Ok(Step::NotYet)
+        Ok(ControlFlow::Continue(()))
     }
 }
 
@@ -74,15 +75,10 @@ impl Ledger {
         self.shared.check_open()?;
         let next = loop {
             match py.detach(|| self.step())? {
-                Step::Found(found) => break found.map_err(|error| raise(py, error))?,
-                Step::NotYet => py.check_signals()?,
+                ControlFlow::Break(found) => break found.map_err(|error| raise(py, error))?,
+                ControlFlow::Continue(()) => py.check_signals()?,
             }
         };
         next.map(|next| span(py, &next)).transpose()
     }
-}
-
-enum Step {
-    Found(seglake::Result<Option<Span>>),
-    NotYet,
 }

@@ -20,7 +20,6 @@ mod field_in;
 mod field_in_arrow;
 mod fields;
 mod filters;
-mod fork;
 mod formats;
 mod growth;
 mod ids;
@@ -63,7 +62,6 @@ mod report;
 mod row_hashes;
 mod seal;
 mod source;
-mod span;
 mod tail;
 mod texts;
 mod typed;
@@ -81,6 +79,13 @@ use pyo3::prelude::*;
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Called in a process that was just forked.
+#[pyfunction]
+fn forked() {
+    exclusive::forked();
+    remote::forked();
+}
 
 #[pymodule(gil_used = false)]
 mod _native {
@@ -128,7 +133,7 @@ mod _native {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let os = module.py().import("os")?;
         if let Ok(register) = os.getattr("register_at_fork") {
-            let forked = wrap_pyfunction!(super::fork::forked, module)?;
+            let forked = wrap_pyfunction!(forked, module)?;
             register.call(
                 (),
                 Some(&[("after_in_child", forked)].into_py_dict(module.py())?),

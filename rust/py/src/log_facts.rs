@@ -80,30 +80,16 @@ pub(crate) fn recovery_to_python<'py>(
     py: Python<'py>,
     step: &Recovery,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (kind, sequence, byte_offset, nbytes, reason) = match step {
+    let (kind, segment, byte_offset, nbytes, reason) = match step {
         Recovery::TornTail {
             segment,
             offset,
             bytes,
-        } => (
-            "torn_tail",
-            segment.sequence,
-            Some(*offset),
-            Some(*bytes),
-            None,
-        ),
-        Recovery::Frozen { segment, reason } => (
-            "frozen",
-            segment.sequence,
-            None,
-            None,
-            Some(reason.as_str()),
-        ),
-        Recovery::Rewritten { segment, bytes } => {
-            ("rewritten", segment.sequence, None, Some(*bytes), None)
-        }
+        } => ("torn_tail", segment, Some(offset), Some(bytes), None),
+        Recovery::Frozen { segment, reason } => ("frozen", segment, None, None, Some(reason)),
+        Recovery::Rewritten { segment, bytes } => ("rewritten", segment, None, Some(bytes), None),
         other => return Err(PyValueError::new_err(format!("{other:?}"))),
     };
-    let fields = (kind, sequence, byte_offset, nbytes, reason);
+    let fields = (kind, segment.sequence, byte_offset, nbytes, reason);
     typed(py, "LogRecovery", fields)
 }

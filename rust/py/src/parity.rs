@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyString};
 use seglake::Error;
 use seglake::format::Options;
-use seglake::parity::{self, FileKind, ProtectedSource, WorstGroup};
+use seglake::parity::{self, FileKind, FileSpan, ProtectedSource, SidecarSpan, WorstGroup};
 use seglake::source::{FileSource, Source};
 use seglake::verbs::{ParityReport, open_sidecar};
 
@@ -15,8 +15,7 @@ use crate::error::{detached, raise};
 use crate::listed::ListedSegment;
 use crate::numbers::wrong_type;
 use crate::source::{Given, given_in, local_path};
-use crate::span::span_of;
-use crate::typed::typed;
+use crate::typed::{span_of, typed};
 
 /// What stands for the sidecar beside a file, if there is one.
 const BESIDE: &str = "auto";
@@ -131,11 +130,8 @@ type Spans<'py> = Vec<Bound<'py, PyAny>>;
 
 /// The damaged ranges of a file, as Spans.
 pub(crate) fn file_damage<'py>(py: Python<'py>, report: &parity::Report) -> PyResult<Spans<'py>> {
-    let ranges = report.file.iter();
-    damage(
-        py,
-        ranges.map(|own| ((own.start, own.end), own.kind.as_str(), own.cause)),
-    )
+    let range = |own: &FileSpan| ((own.start, own.end), own.kind.as_str(), own.cause);
+    damage(py, report.file.iter().map(range))
 }
 
 /// The same of its sidecar.
@@ -143,11 +139,8 @@ pub(crate) fn sidecar_damage<'py>(
     py: Python<'py>,
     report: &parity::Report,
 ) -> PyResult<Spans<'py>> {
-    let ranges = report.sidecar.iter();
-    damage(
-        py,
-        ranges.map(|own| ((own.start, own.end), own.kind.as_str(), own.cause)),
-    )
+    let range = |own: &SidecarSpan| ((own.start, own.end), own.kind.as_str(), own.cause);
+    damage(py, report.sidecar.iter().map(range))
 }
 
 fn damage<'py>(
@@ -178,21 +171,12 @@ pub(crate) fn worst(
     py: Python<'_>,
     group: Option<WorstGroup>,
 ) -> PyResult<Option<Bound<'_, PyDict>>> {
-    let Some(WorstGroup {
-        band,
-        group,
-        damaged,
-        parity,
-        ..
-    }) = group
-    else {
-        return Ok(None);
-    };
+    let Some(own) = group else { return Ok(None) };
     let dict = PyDict::new(py);
-    dict.set_item("band", band)?;
-    dict.set_item("group", group)?;
-    dict.set_item("needs", damaged)?;
-    dict.set_item("of", parity)?;
+    dict.set_item("band", own.band)?;
+    dict.set_item("group", own.group)?;
+    dict.set_item("needs", own.damaged)?;
+    dict.set_item("of", own.parity)?;
     Ok(Some(dict))
 }
 

@@ -256,8 +256,9 @@ impl Record {
         }
         let derived = |suffix| self.field(name.strip_suffix(suffix)?);
         match (derived("_us"), derived("_bytes")) {
-            (Some(Field::Timestamp(micros)), _) => Ok(micros.into_pyobject(py)?.into_any()),
-            (_, Some(Field::Text(text))) => Ok(text.bytes(py).clone().into_any()),
+            (Some(field @ Field::Timestamp(_)), _) | (_, Some(field @ Field::Text(_))) => {
+                self.stored(py, field)
+            }
             _ => Err(self.missing(name)),
         }
     }

@@ -13,8 +13,7 @@ use crate::error::raise;
 use crate::json::{Reduced, hash_of, reduced, restored, written};
 use crate::parity;
 use crate::passes::about;
-use crate::span::span;
-use crate::typed::{as_plain, typed};
+use crate::typed::{as_plain, span, typed};
 
 /// What `Report.to_dict` gives.
 const ATTRIBUTES: [&str; 15] = [

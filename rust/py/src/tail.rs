@@ -55,15 +55,13 @@ impl Tail {
     fn next(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<Option<Py<Record>>> {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
-            let left = match (timeout, deadline) {
-                (None, _) | (Some(_), None) => SIGNAL_INTERVAL,
-                (Some(_), Some(deadline)) => deadline
-                    .saturating_duration_since(Instant::now())
-                    .min(SIGNAL_INTERVAL),
+            let left = match deadline {
+                Some(deadline) => deadline.saturating_duration_since(Instant::now()),
+                None => SIGNAL_INTERVAL,
             };
             let (found, skipped) = py.detach(|| {
                 let mut tail = self.tail.hold()?;
-                let found = tail.wait(left);
+                let found = tail.wait(left.min(SIGNAL_INTERVAL));
                 Ok::<_, InUse>((found, tail.take_skipped()))
             })?;
             warn_of_skipped(py, skipped)?;

@@ -4,6 +4,7 @@ use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
+use seglake::ledger::Span;
 
 fn types(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     static TYPES: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
@@ -36,6 +37,22 @@ pub(crate) fn result<'py>(
 ) -> PyResult<Py<PyAny>> {
     let results = py.import("seglake._results")?;
     results.call_method1(class, fields).map(Bound::unbind)
+}
+
+/// A `seglake.Span`.
+pub(crate) fn span<'py>(py: Python<'py>, own: &Span) -> PyResult<Bound<'py, PyAny>> {
+    let cause = own.cause.map(|cause| cause.as_str());
+    span_of(py, (own.start, own.end), own.kind.as_str(), cause)
+}
+
+/// A `seglake.Span` of any kind.
+pub(crate) fn span_of<'py>(
+    py: Python<'py>,
+    (start, end): (u64, u64),
+    kind: &str,
+    cause: Option<&str>,
+) -> PyResult<Bound<'py, PyAny>> {
+    typed(py, "Span", (start, end, kind, cause))
 }
 
 /// The attributes of these names as a dict, fit for JSON.

@@ -1,7 +1,5 @@
 //! The passes over a segment: records one by one, in batches, and ranges.
 
-use std::sync::Arc;
-
 use pyo3::prelude::*;
 use seglake::columns::{self, Limits, Selection};
 use seglake::format::{Start, Walk};
@@ -10,14 +8,10 @@ use seglake::verbs;
 use super::Reader;
 use crate::batches::Batches;
 use crate::error::detached;
-use crate::passes::{Pass, Passes};
+use crate::passes::Passes;
 use crate::records::Records;
 
 impl Reader {
-    pub(super) fn begin(&self, pass: Arc<dyn Pass>) {
-        self.shared.begin(pass);
-    }
-
     pub(super) fn records(
         &self,
         py: Python<'_>,
@@ -33,7 +27,7 @@ impl Reader {
             !self.options.strict,
             self.shared.clone(),
         );
-        self.begin(records.pass());
+        self.shared.begin(records.pass());
         Ok(records)
     }
 
@@ -94,7 +88,7 @@ impl Reader {
         self.shared.check_open()?;
         let batches = detached(py, open)?;
         let batches = Batches::new(batches, !self.options.strict, self.shared.clone());
-        self.begin(batches.pass());
+        self.shared.begin(batches.pass());
         Ok(batches)
     }
 }
