@@ -59,11 +59,13 @@ impl Fields {
         given: &Bound<'_, PyTuple>,
         fields: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Vec<FieldIn<'static>>> {
+        // Made for this call, so that it may be added to.
+        let named = match fields {
+            Some(fields) => fields.clone(),
+            None => PyDict::new(given.py()),
+        };
         if given.is_empty() {
-            return match fields {
-                Some(fields) => self.of_mapping(fields.as_mapping()),
-                None => self.of_mapping(PyDict::new(given.py()).as_mapping()),
-            };
+            return self.of_mapping(named.as_mapping());
         }
         if let Ok(record) = given.get_item(0)
             && (record.is_instance_of::<Record>() || record.cast::<PyMapping>().is_ok())
@@ -75,10 +77,6 @@ impl Fields {
             }
             return self.of_row(&record);
         }
-        let named = match fields {
-            Some(fields) => fields.copy()?,
-            None => PyDict::new(given.py()),
-        };
         if given.len() > UNNAMED.len() || !UNNAMED.iter().all(|name| self.has(name)) {
             let names: Vec<_> = self.columns.iter().map(|column| column.name).collect();
             return Err(PyTypeError::new_err(format!(

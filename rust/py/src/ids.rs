@@ -58,17 +58,12 @@ pub(crate) fn id_from_python(
     object: &Bound<'_, PyAny>,
 ) -> PyResult<Option<RecordId>> {
     // Many ids may come in one list.
-    if let [
-        Column {
-            kind: ColumnKind::Uuid,
-            name,
-            ..
-        },
-    ] = identifying
+    if let [column] = identifying
+        && column.kind == ColumnKind::Uuid
         && !object.is_instance_of::<PyTuple>()
         && !object.is_none()
     {
-        return Ok(Some(uuid_field(object, name)?.into()));
+        return Ok(Some(uuid_field(object, column.name)?.into()));
     }
     let args = match object.cast::<PyTuple>() {
         Ok(tuple) => tuple.clone(),
@@ -101,15 +96,8 @@ pub(crate) fn ids_from_arrow(
             format.identifier.join(", ")
         ))
     })?;
-    if let (
-        [array],
-        [
-            Column {
-                kind: ColumnKind::Uuid,
-                ..
-            },
-        ],
-    ) = (arrays.as_slice(), identifying)
+    if let ([array], [column]) = (arrays.as_slice(), identifying)
+        && column.kind == ColumnKind::Uuid
         && let Some(uuids) = array.as_fixed_size_binary_opt()
         && uuids.value_length() == 16
     {

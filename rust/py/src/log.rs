@@ -192,7 +192,7 @@ impl SegmentLog {
             return Err(PyValueError::new_err("a log has one key: give one"));
         };
         let options = log_options(of_writer, readonly)?.key(key);
-        let opened = detached(py, || {
+        let (writer, reader) = detached(py, || {
             let writer = (!readonly).then(|| Log::open(&path, options)).transpose()?;
             // Whatever can be written is read.
             let reading = Options::default().keys(vec![key]).record_bytes(u64::MAX);
@@ -201,7 +201,6 @@ impl SegmentLog {
                 LogReader::open(&path, reading.on_damage(on_damage))?,
             ))
         })?;
-        let (writer, reader) = opened;
         let ahead = match &writer {
             Some(writer) => writer.clock_ahead(),
             None => detached(py, || reader.clock_ahead())?,
@@ -209,16 +208,14 @@ impl SegmentLog {
         if let Some(ahead) = ahead {
             warn_of_clock(py, &path.0, ahead)?;
         }
+        let open = Open {
+            path: path.0,
+            writer,
+            forks: forks(),
+            is_closed: OnceLock::new(),
+        };
         Ok(Self {
-            open: unclosed::opened(
-                py,
-                Open {
-                    path: path.0,
-                    writer,
-                    forks: forks(),
-                    is_closed: OnceLock::new(),
-                },
-            )?,
+            open: unclosed::opened(py, open)?,
             fields: Fields::new(active::FORMAT.name, reader.columns()),
             reader,
         })
@@ -328,10 +325,8 @@ impl SegmentLog {
         py: Python<'py>,
         records: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        uuids::uuids(
-            py,
-            &write_records(py, self.writer()?, &self.fields, records)?,
-        )
+        let written = write_records(py, self.writer()?, &self.fields, records)?;
+        uuids::uuids(py, &written)
     }
 
     /// Makes all records that were written survive a loss of power, and visible to readers. Raises what `write` raises.

@@ -15,7 +15,7 @@ use crate::error::{is_refusal, of_row, partial, raise};
 use crate::field_in::{Bytes, FieldIn};
 use crate::field_in_arrow::ColumnIn;
 use crate::fields::{Fields, check_pair};
-use crate::value::uuid_at;
+use crate::value::new_uuid;
 
 /// About so much of an iterable is written at once.
 const PIECE_BYTES: usize = 16 << 20;
@@ -42,7 +42,7 @@ impl<'a> NewRecord<'a> {
                 )));
             }
             (FieldIn::Uuid(uuid), _) => Some(Uuid::from_bytes(uuid)),
-            (_, FieldIn::Timestamp(micros)) => Some(uuid_at(micros)?),
+            (_, FieldIn::Timestamp(micros)) => Some(new_uuid(Some(micros))?),
             _ => None,
         };
         Ok(Self {

@@ -66,11 +66,8 @@ pub(crate) fn warn_of_clock(py: Python<'_>, folder: &Path, ahead: Duration) -> P
 /// `DamageWarning`, for each thing that was passed over.
 pub(crate) fn warn_of_skipped(py: Python<'_>, skipped: Vec<Skipped>) -> PyResult<()> {
     for own in skipped {
-        error::warn(
-            py,
-            error::damage_warning(py)?,
-            format!("{own}: it is skipped"),
-        )?;
+        let text = format!("{own}: it is skipped");
+        error::warn(py, error::damage_warning(py)?, text)?;
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ mod look_up;
 mod tenants;
 mod walks;
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
@@ -198,15 +199,12 @@ impl Reader {
     fn report(&self, py: Python<'_>) -> PyResult<Report> {
         let report = match self.shared.latest() {
             Some(pass) => py.detach(|| pass.report())?,
-            None => {
-                let open = || {
-                    let walk = format::open(self.source.clone(), &self.options, Start::Beginning)?;
-                    let mut report = verbs::Report::of(self.format, &*self.source);
-                    report.summary.checked = walk.checked();
-                    Ok(report)
-                };
-                detached(py, open)?
-            }
+            None => detached(py, || {
+                let walk = format::open(self.source.clone(), &self.options, Start::Beginning)?;
+                let mut report = verbs::Report::of(self.format, &*self.source);
+                report.summary.checked = walk.checked();
+                Ok(report)
+            })?,
         };
         Ok(Report(report))
     }
@@ -471,8 +469,8 @@ impl Reader {
             }
             let hits = self.look_up(py, known)?;
             let path = self.source.path();
-            let batch = py.detach(move || self.selection.hits(&hits, path));
-            let batch = Batch::of(batch.map_err(|error| raise(py, error))?);
+            let batch = detached(py, move || self.selection.hits(&hits, path))?;
+            let batch = Batch::of(batch);
             return Ok(batch.into_pyobject(py)?.into_any());
         }
         let known = ids
@@ -518,16 +516,12 @@ impl Reader {
     ) -> PyResult<Vec<String>> {
         let contents = self.contents(py)?;
         let blocks = contents.blocks().iter();
-        let mut tenants: Vec<&[u8]> = blocks
+        let tenants: BTreeSet<&[u8]> = blocks
             .filter(|block| partition.is_none_or(|partition| block.partition == partition))
             .map(|block| &*block.tenant)
             .collect();
-        tenants.sort_unstable();
-        tenants.dedup();
-        Ok(tenants
-            .into_iter()
-            .map(|tenant| escape(tenant).into_owned())
-            .collect())
+        let tenants = tenants.into_iter();
+        Ok(tenants.map(|tenant| escape(tenant).into_owned()).collect())
     }
 
     /// The sound blocks of a tenant file as Blocks in file order, whatever `on_damage` says. Raises ValueError for other formats.
@@ -538,7 +532,7 @@ impl Reader {
     fn blocks<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         self.check_tenant()?;
         let options = self.options.clone().strict(false);
-        let blocks = py.detach(|| format::tenant::blocks(self.source.clone(), &options));
+        let blocks = detached(py, || format::tenant::blocks(self.source.clone(), &options))?;
         let object = |block: &format::tenant::Block| {
             let fields = (
                 block.position,
@@ -549,7 +543,6 @@ impl Reader {
             );
             typed(py, "Block", fields)
         };
-        let blocks = blocks.map_err(|error| raise(py, error))?;
         blocks.iter().map(object).collect()
     }
 

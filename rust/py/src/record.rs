@@ -195,12 +195,10 @@ impl RecordMaker {
         value: &impl Fn(usize) -> Value<'v>,
         place: usize,
     ) -> PyResult<Field> {
-        let Some(column) = self.columns.get(place) else {
+        let column = self.columns.get(place);
+        let Some(column) = column.filter(|_| self.value_column != Some(place)) else {
             return Ok(Field::Value);
         };
-        if self.value_column == Some(place) {
-            return Ok(Field::Value);
-        }
         // Only what becomes Other has anything to drop.
         let value = ManuallyDrop::new(value(place));
         Ok(match *value {
@@ -544,8 +542,7 @@ methods! {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let restored = slf.get_type().getattr("_restored")?;
-        let state = slf.get().state(slf.py())?;
-        Ok((restored, state.into_pyobject(slf.py())?))
+        Ok((restored, slf.get().state(slf.py())?))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

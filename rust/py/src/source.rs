@@ -82,18 +82,16 @@ fn with_advice(error: Error) -> Error {
         return error;
     };
     let is_pattern = path.as_os_str().as_encoded_bytes().contains(&b'*');
-    let kind = source.kind();
-    let source = match kind {
-        ErrorKind::IsADirectory => std::io::Error::new(
-            kind,
-            "expected a file, found a folder: `seglake.scan` reads its files",
-        ),
-        ErrorKind::NotFound if is_pattern => std::io::Error::new(
-            kind,
-            "expected a file, found a pattern: `seglake.scan` reads what matches",
-        ),
-        _ => source,
+    let advice = match source.kind() {
+        ErrorKind::IsADirectory => {
+            "expected a file, found a folder: `seglake.scan` reads its files"
+        }
+        ErrorKind::NotFound if is_pattern => {
+            "expected a file, found a pattern: `seglake.scan` reads what matches"
+        }
+        _ => return Error::io(Some(&path), action, source),
     };
+    let source = std::io::Error::new(source.kind(), advice);
     Error::io(Some(&path), action, source)
 }
 
@@ -186,17 +184,10 @@ impl Source for Buffer {
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         attached(|py| {
-            let slice = py
-                .get_type::<PySlice>()
-                .call1((offset, offset + buffer.len() as u64))?;
-            copy(
-                &self
-                    .view
-                    .bind(py)
-                    .get_item(slice)?
-                    .call_method0("tobytes")?,
-                buffer,
-            )
+            let range = (offset, offset + buffer.len() as u64);
+            let slice = py.get_type::<PySlice>().call1(range)?;
+            let part = self.view.bind(py).get_item(slice)?;
+            copy(&part.call_method0("tobytes")?, buffer)
         })
         .map_err(|error| failed(None, cannot_read(offset, buffer.len()), error))
     }

@@ -177,12 +177,7 @@ pub(crate) fn uuid6<'py>(
     uuid_to_python(py, new_uuid(micros)?.as_bytes())
 }
 
-/// A UUID of this time, in microseconds since 1970.
-pub(crate) fn uuid_at(micros: i64) -> PyResult<Uuid> {
-    new_uuid(Some(micros))
-}
-
-fn new_uuid(micros: Option<i64>) -> PyResult<Uuid> {
+pub(crate) fn new_uuid(micros: Option<i64>) -> PyResult<Uuid> {
     static GENERATOR: Mutex<Option<(u64, Generator)>> = Mutex::new(None);
     let mut kept = lock(&GENERATOR);
     // Another one after a fork: two processes must not give out the same.

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use seglake::format::Filter;
 use seglake::{Error, verbs};
 
-use crate::error::raise;
+use crate::error::detached;
 use crate::interrupt::keep;
 use crate::key::KeyArgument;
 use crate::keywords::with_keywords;
@@ -76,7 +76,7 @@ impl VerifyArguments<'_> {
             .as_ref()
             .map(|progress| progress.clone_ref(py));
         let tell = teller(self.progress, source.len());
-        let explained = py.detach(|| {
+        let explained = detached(py, || {
             let mut report = verbs::verify_parallel(source.clone(), &options, threads, tell)?;
             if let Some(ranges) = self.explain {
                 let how = verbs::DiagnoseOptions::default().ranges(ranges);
@@ -85,7 +85,7 @@ impl VerifyArguments<'_> {
             }
             Ok(report)
         });
-        explained.map(Report).map_err(|error| raise(py, error))
+        explained.map(Report)
     }
 }
 

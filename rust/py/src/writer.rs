@@ -95,18 +95,15 @@ impl CreateArguments<'_> {
                 );
                 warn(py, damage_warning(py)?, text)?;
             }
-            Ok(Writer {
-                fields: Fields::new(format.name, writer.columns()),
-                open: unclosed::opened(
-                    py,
-                    Open {
-                        path: path.0,
-                        format,
-                        forks: forks(),
-                        writer: Exclusive::new(Some(writer)),
-                    },
-                )?,
-            })
+            let fields = Fields::new(format.name, writer.columns());
+            let open = Open {
+                path: path.0,
+                format,
+                forks: forks(),
+                writer: Exclusive::new(Some(writer)),
+            };
+            let open = unclosed::opened(py, open)?;
+            Ok(Writer { fields, open })
         })
     }
 }

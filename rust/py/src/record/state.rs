@@ -11,30 +11,21 @@ use crate::error::raise;
 use crate::field_in::{FieldIn, from_python};
 use crate::message::dialect_of;
 
-/// What [`Record::restored`] takes: the format, the dialect that its columns are of, a value for each column, the position, and the
-/// cause.
-pub(super) type State<'py> = (
-    &'static str,
-    &'static str,
-    Bound<'py, PyTuple>,
-    u64,
-    Option<&'static str>,
-);
-
 /// What may come from anywhere is checked.
 fn wrong(what: &str) -> PyErr {
     PyValueError::new_err(format!("these are not the values of a record: {what}"))
 }
 
 impl Record {
-    pub(super) fn state<'py>(&self, py: Python<'py>) -> PyResult<State<'py>> {
+    pub(super) fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let format = by_name(self.format).map_err(|error| raise(py, error))?;
         for dialect in Dialect::ALL {
             if format.columns(*dialect) == self.columns {
                 let values = self.fields().map(|(_, field)| self.stored(py, field));
                 let values = PyTuple::new(py, values.collect::<PyResult<Vec<_>>>()?)?;
                 let cause = self.cause.map(Cause::as_str);
-                return Ok((self.format, dialect.as_str(), values, self.position, cause));
+                let dialect = dialect.as_str();
+                return (self.format, dialect, values, self.position, cause).into_pyobject(py);
             }
         }
         let message = "a record whose columns are not all of its format cannot be pickled";
