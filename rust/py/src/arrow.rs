@@ -41,11 +41,8 @@ impl Schema {
     /// ['uuid', 'timestamp', 'type', 'value']
     #[getter]
     fn names(&self) -> Vec<String> {
-        self.0
-            .fields()
-            .iter()
-            .map(|field| field.name().clone())
-            .collect()
+        let fields = self.0.fields().iter();
+        fields.map(|field| field.name().clone()).collect()
     }
 
     /// The columns' Arrow types, as text.
@@ -55,11 +52,8 @@ impl Schema {
     /// ['Int64', 'Timestamp(µs, "UTC")', 'Binary']
     #[getter]
     fn types(&self) -> Vec<String> {
-        self.0
-            .fields()
-            .iter()
-            .map(|field| field.data_type().to_string())
-            .collect()
+        let fields = self.0.fields().iter();
+        fields.map(|field| field.data_type().to_string()).collect()
     }
 
     fn __len__(&self) -> usize {

@@ -229,11 +229,8 @@ impl Batch {
     /// ['checksum_mismatch']
     #[getter]
     fn damage<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        self.0
-            .damage
-            .iter()
-            .map(|damaged| span(py, damaged))
-            .collect()
+        let damage = self.0.damage.iter();
+        damage.map(|damaged| span(py, damaged)).collect()
     }
 
     fn __len__(&self) -> usize {

@@ -19,11 +19,9 @@ pub(crate) fn signals() -> Interrupt {
     // No lock: all passes of a reader have the same one, and a fork would leave it locked for ever.
     let (began, next) = (Instant::now(), AtomicU64::new(INTERVAL_MS));
     Interrupt::new(move || {
-        let elapsed = began.elapsed();
-        let now = elapsed
-            .as_secs()
-            .saturating_mul(1000)
-            .saturating_add(elapsed.subsec_millis().into());
+        let Ok(now) = u64::try_from(began.elapsed().as_millis()) else {
+            return false;
+        };
         if now < next.load(Ordering::Relaxed) {
             return false;
         }

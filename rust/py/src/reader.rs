@@ -1,7 +1,5 @@
 //! `Reader`: one open segment, and the passes over it.
 
-mod look_up;
-mod tenants;
 mod walks;
 
 use std::collections::BTreeSet;
@@ -14,7 +12,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyTuple};
 use seglake::columns::{Limits, Selection, Uint64Type, UuidType};
-use seglake::format::{self, Column, Format, Options, Start, Unproven};
+use seglake::format::{self, Column, Format, Hits, Options, RecordId, Start, Unproven};
 use seglake::parity::ProtectedSource;
 use seglake::source::Source;
 use seglake::text::escape;
@@ -32,7 +30,7 @@ use crate::numbers;
 use crate::passes::{Passes, Shared};
 use crate::position::Position;
 use crate::read_options::OpenSource;
-use crate::record::Record;
+use crate::record::{Record, RecordMaker};
 use crate::records::Records;
 use crate::reopening::Reopening;
 use crate::report::Report;
@@ -121,6 +119,44 @@ impl Reader {
 
     fn columns(&self) -> &'static [Column] {
         self.format.columns(self.options.dialect)
+    }
+
+    /// The columns that records are found by.
+    fn identifying(&self) -> Vec<&'static Column> {
+        self.format.identifying(self.options.dialect).collect()
+    }
+
+    /// Looks up records; `None` stands for what no record can be found by.
+    fn look_up(&self, py: Python<'_>, ids: Vec<Option<RecordId>>) -> PyResult<Hits> {
+        self.shared.check_open()?;
+        let hits = detached(py, || self.lookup.get(&self.source, &self.options, ids))?;
+        if hits.unproven == Some(Unproven::Damage) {
+            self.shared.warn_of_miss(py, self.source.path())?;
+        }
+        Ok(hits)
+    }
+
+    /// The records that were looked up.
+    fn found(&self, py: Python<'_>, hits: &Hits) -> PyResult<Vec<Option<Py<Record>>>> {
+        RecordMaker::new(self.format.name, self.columns()).found(py, hits)
+    }
+
+    fn check_tenant(&self) -> PyResult<()> {
+        self.shared.check_open()?;
+        if *self.format != format::tenant::FORMAT {
+            let name = self.format.name;
+            return Err(PyValueError::new_err(format!(
+                "{name} files have no partitions and tenants"
+            )));
+        }
+        Ok(())
+    }
+
+    fn contents(&self, py: Python<'_>) -> PyResult<format::tenant::Contents> {
+        self.check_tenant()?;
+        detached(py, || {
+            format::tenant::Contents::read(self.source.clone(), &self.options)
+        })
     }
 }
 

@@ -166,12 +166,8 @@ impl Report {
     /// [(54, 105)]
     #[getter]
     pub(crate) fn damage<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        self.0
-            .summary
-            .damage
-            .iter()
-            .map(|damaged| span(py, damaged))
-            .collect()
+        let damage = self.0.summary.damage.iter();
+        damage.map(|damaged| span(py, damaged)).collect()
     }
 
     /// Whether there are more damaged ranges than `damage` names; `totals` counts them all.

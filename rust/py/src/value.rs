@@ -177,6 +177,7 @@ pub(crate) fn uuid6<'py>(
     uuid_to_python(py, new_uuid(micros)?.as_bytes())
 }
 
+/// A UUID of this time, in microseconds since 1970, or of now.
 pub(crate) fn new_uuid(micros: Option<i64>) -> PyResult<Uuid> {
     static GENERATOR: Mutex<Option<(u64, Generator)>> = Mutex::new(None);
     let mut kept = lock(&GENERATOR);

@@ -17,6 +17,8 @@ fn wrong(what: &str) -> PyErr {
 }
 
 impl Record {
+    /// What [`Record::restored`] takes: the format, the dialect that its columns are of, a value for each column, the position, and the
+    /// cause.
     pub(super) fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let format = by_name(self.format).map_err(|error| raise(py, error))?;
         for dialect in Dialect::ALL {
