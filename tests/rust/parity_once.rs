@@ -21,7 +21,7 @@ use crate::parity_reading::{
 use seglake::Error;
 use seglake::format::{FORMATS, Options, Start, Step, create, open, sealed, tenant};
 use seglake::ledger::Span;
-use seglake::parity::{Outcome, Parameters, ProtectedSource, Refused, Set};
+use seglake::parity::{Files, Outcome, Parameters, ProtectedSource, Refused, Set};
 use seglake::source::{BytesSource, Source};
 use seglake::verbs;
 
@@ -689,4 +689,40 @@ fn whoever_goes_on_after_an_error_gets_it_again() {
             );
         }
     }
+}
+
+/// Heads of frames that are cut off have no tables: the blocks of their band are hashed once, for the last of them.
+#[test]
+fn frames_without_tables_cost_no_reading() {
+    const HEAD_BYTES: usize = 56;
+    let set = Set {
+        id: *b"some set",
+        parameters: Parameters::new(64, 6, 2, 100).unwrap(),
+    };
+    let file: Vec<u8> = (0..70_000_u32).map(|at| (at % 251) as u8 | 1).collect();
+    let sound = protected(&file, file.len() as u64, set);
+    let heads = |from: usize| {
+        let next = sound[from + 8..]
+            .windows(8)
+            .position(|own| *own == sound[..8]);
+        from + 8 + next.unwrap()
+    };
+    let (second, next) = (heads(0), heads(heads(0)));
+    let read = |frames: usize| {
+        let mut sidecar = vec![0; HEAD_BYTES * (frames - 1) + next];
+        for start in (0..frames).map(|frame| HEAD_BYTES * frame) {
+            for head in [0, second] {
+                let at = head + start;
+                sidecar[at..at + HEAD_BYTES].copy_from_slice(&sound[head..head + HEAD_BYTES]);
+            }
+        }
+        sidecar.extend_from_slice(&sound[next..]);
+        let (file, sidecar) = (Counting::new(file.clone()), BytesSource::new(sidecar));
+        let files = Files::new(&*file, &sidecar);
+        let report = seglake::parity::verify(files, Default::default()).unwrap();
+        (report.frames.len(), file.take().0)
+    };
+    let (few, many) = (read(2), read(200));
+    assert!(many.0 > few.0 + 100, "{many:?} frames");
+    assert!(many.1 <= few.1 + 70_000, "{few:?}, {many:?}");
 }

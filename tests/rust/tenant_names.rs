@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::common::chunked::noise;
+use crate::common::counting::Counting;
 use crate::common::{Windowed, source};
 use crate::tenant_segments::{encode, lenient, scan, strict_error};
 use seglake::format::{Filter, RecordId, Start, Step, Value, lookup, open};
@@ -144,4 +145,20 @@ fn without_values_a_name_longer_than_32_mib_is_null() {
         }
         assert_eq!(seen, 1);
     }
+}
+
+/// Its length in the table says that it is another one: nothing of it is read to compare it.
+#[test]
+fn a_name_of_another_length_is_not_read_by_a_filter() {
+    let len = 10 * PIECE_BYTES;
+    let messages = [b"a".to_vec(), noise(1, len)].map(|name| (7, name, b"value".to_vec()));
+    let segment = encode(2, &messages);
+    let counting = Counting::new(segment.bytes);
+    let filter = Filter::default().among("tenant", ["a"]);
+    let options = lenient().prune(true).filter(filter);
+    let (records, _) = scan(counting.clone(), &options).unwrap();
+    assert_eq!(records, segment.messages[..1]);
+    // The table, which has the name, is read for its checksum.
+    let (read, _) = counting.take();
+    assert!(read < len as u64 * 3 / 2, "{read}");
 }
