@@ -89,6 +89,9 @@ fn run(mut args: Vec<String>) -> Result<u64, String> {
             for (section, difference) in &differs {
                 println!("{section} {difference}");
             }
+            if differs.is_empty() {
+                println!("alike");
+            }
             Ok(differs.len() as u64)
         }
         (_, [other, ..]) => {
@@ -230,10 +233,6 @@ fn compare(format: &'static Format, bytes: &[u8]) -> Vec<(String, String)> {
                     .take(600)
                     .collect::<String>()
             };
-            if let Ok(path) = std::env::var("DUMP") {
-                std::fs::write(format!("{path}.{}.old", new.name), &old.seen).unwrap();
-                std::fs::write(format!("{path}.{}.new", new.name), &new.seen).unwrap();
-            }
             let difference = format!(
                 "differs at line {}\n  before: {}\n  now:    {}",
                 line + 1,

@@ -3,7 +3,6 @@
 
 use super::layout::{Bytes, Counted, Counts, Reader, Run, Stop, put_uint};
 use super::message::{Message, Record};
-use super::rows::changed;
 use super::walk::{OplogWalk, Pieces};
 use crate::bug::OrBug;
 use crate::engine::Salvage;
@@ -18,7 +17,7 @@ pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
     let mut walk = OplogWalk::open(salvage.source(), salvage.options(), Begin::Beginning)?;
     let mut input = Input::new(salvage.source().clone(), salvage.options().clone());
     while walk.step()? == Step::More {
-        if dropped.is_empty() {
+        if dropped.0.is_empty() {
             for span in walk.spans().iter().filter(|span| span.kind == Kind::Record) {
                 salvage.carry(span.start..span.end)?;
             }
@@ -44,7 +43,7 @@ fn find_dropped(salvage: &mut Salvage<'_>) -> Result<Dropped> {
                     if !salvage.renumbers() {
                         return Err(refuse_dropping(salvage, seq - 1, &lost));
                     }
-                    dropped.push(seq - 1);
+                    dropped.0.push(seq - 1);
                 }
                 if span.cause == Some(Cause::DanglingReference) {
                     dangling.get_or_insert((seq, span.start));
@@ -56,7 +55,7 @@ fn find_dropped(salvage: &mut Salvage<'_>) -> Result<Dropped> {
         }
         salvage.surveyed(walk.offset())?;
     }
-    match dangling.filter(|_| !dropped.is_empty()) {
+    match dangling.filter(|_| !dropped.0.is_empty()) {
         Some((seq, at)) => Err(Error::Usage(format!(
             "{}: message {seq} at offset {at} cannot be renumbered: its clock refers to a key that is missing, and renumbering would lose what it referred to. Nothing was written",
             name(salvage)
@@ -66,7 +65,10 @@ fn find_dropped(salvage: &mut Salvage<'_>) -> Result<Dropped> {
 }
 
 fn refuse_dropping(salvage: &Salvage<'_>, seq: u64, lost: &Span) -> Error {
-    let cause = lost.cause.map_or("damaged", Cause::as_str);
+    let cause = match lost.cause {
+        Some(cause) => cause.as_str(),
+        None => "damaged",
+    };
     Error::Usage(format!(
         "{}: message {seq} at offset {} is damaged ({cause}), and sound messages follow: without it their numbers would differ from what their references say. Nothing was written. `renumber` drops it and rewrites those references",
         name(salvage),
@@ -103,7 +105,10 @@ fn edits(
         Ok(_) => {}
         Err(Stop::Error(error)) => return Err(*error),
         // It decoded before, so the file has changed.
-        Err(Stop::Fault(_)) => return Err(changed(&*salvage.source(), record.position)),
+        Err(Stop::Fault(_)) => {
+            let what = format!("the message at offset {}", record.position);
+            return Err(Error::changed(salvage.source().path(), &what));
+        }
     }
     match refusal {
         None => Ok(edits),
@@ -142,15 +147,6 @@ fn put_message(salvage: &mut Salvage<'_>, record: &Record, edits: &[Edit]) -> Re
 struct Dropped(Vec<u64>);
 
 impl Dropped {
-    /// Adds one after all others.
-    fn push(&mut self, seq: u64) {
-        self.0.push(seq);
-    }
-
-    const fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// How many are before message `seq`.
     fn before(&self, seq: u64) -> u64 {
         self.0.partition_point(|dropped| *dropped < seq) as u64
