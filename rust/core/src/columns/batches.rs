@@ -78,10 +78,11 @@ impl Batches {
     /// Reads a walk that is open already. `report` names what it goes through.
     pub(crate) fn of_walk(
         walk: Box<dyn Walk>,
-        report: Report,
+        mut report: Report,
         selection: Selection,
         limits: Limits,
     ) -> Self {
+        report.summary.checked = walk.checked();
         Self {
             single: WalkBatches::of_walk(walk, report, selection, limits),
             parallel: None,

@@ -115,19 +115,19 @@ impl WalkBatches {
             .values(selection.values)
             .record_bytes(record_bytes);
         selection.check(format.columns(options.dialect))?;
-        let report = Report::of(format, &*source);
+        let mut report = Report::of(format, &*source);
         let walk = open(source, &options, start)?;
+        report.summary.checked = walk.checked();
         Ok(Self::of_walk(walk, report, selection, limits))
     }
 
-    /// Reads a walk that is open already.
+    /// Reads a walk that is open already. The report says how its records are checked.
     pub(super) fn of_walk(
         walk: Box<dyn Walk>,
-        mut report: Report,
+        report: Report,
         selection: Selection,
         limits: Limits,
     ) -> Self {
-        report.summary.checked = walk.checked();
         let path = path_text(report.summary.path.as_deref());
         let rows = limits
             .rows
@@ -155,7 +155,6 @@ impl WalkBatches {
         let (report, selection) = (self.report.clone(), self.selection.clone());
         Self {
             ended: true,
-            report: report.clone(), // an empty walk checks nothing
             ..Self::of_walk(walk, report, selection, self.limits)
         }
     }
