@@ -78,14 +78,11 @@ impl Large {
     /// Why fields could not be read, if so.
     pub(super) fn into_failure(self) -> Option<Error> {
         if self.changed.get().is_some() {
-            return Some(changed(&*self.source, self.record.position));
+            let what = format!("the message at offset {}", self.record.position);
+            return Some(Error::changed(self.source.path(), &what));
         }
         self.loaded.into_inner()?.err()
     }
-}
-
-pub(super) fn changed(source: &dyn Source, position: u64) -> Error {
-    Error::changed(source.path(), &format!("the message at offset {position}"))
 }
 
 /// Where the bytes of messages are.
