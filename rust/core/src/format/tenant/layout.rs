@@ -171,6 +171,9 @@ impl Name {
 
     /// Whether the tenant ID has these bytes.
     pub(super) fn is(&self, source: &dyn Source, wanted: &[u8]) -> Result<bool> {
+        if let Some(own) = &self.bytes {
+            return Ok(**own == *wanted);
+        }
         if u64::from(self.len) != wanted.len() as u64 {
             return Ok(false);
         }

@@ -67,7 +67,7 @@ impl TocLookup {
         Ok(self.signposts.get_or_init(|| signposts))
     }
 
-    /// A pruned walk of the entries among which one tenant's is, if the table of contents names it.
+    /// A pruned walk of one tenant's entry, if the table of contents names it.
     fn walk_tenant(
         &self,
         partition: u32,
@@ -88,17 +88,14 @@ impl TocLookup {
             None => left,
         };
         let is_v1 = self.segment.front.version == VERSION_1;
-        // Entries of others are passed over as far as their IDs are kept; the walk compares longer ones.
+        let source = &*self.segment.source;
         let mut listed = self.segment.entries();
         (listed.at, listed.left) = (at, entries);
-        while let Some(entry) = listed.next(&*self.segment.source)? {
-            let kept = entry.tenant.bytes();
-            if entry.partition != partition || !is_v1 && kept.is_some_and(|id| **id != *tenant) {
-                continue;
+        while let Some(entry) = listed.next(source)? {
+            if entry.partition == partition && (is_v1 || entry.tenant.is(source, tenant)?) {
+                let scan = TenantScan::prune(&self.segment.with(options), (entry.at, 1));
+                return Ok(Some(TenantWalk::new(scan)));
             }
-            let count = if kept.is_some() { 1 } else { listed.left + 1 };
-            let scan = TenantScan::prune(&self.segment.with(options), (entry.at, count));
-            return Ok(Some(TenantWalk::new(scan)));
         }
         Ok(None)
     }
