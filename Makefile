@@ -100,21 +100,17 @@ NODE := $(and $(shell command -v node 2> /dev/null),$(shell command -v npm 2> /d
 # other processes would wait for it.
 PYTEST := $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --oracles=$(ORACLES)
 
-# Two cores, and something for both at each time: the Rust tests are compiled while packages are fetched, and while the extension is
-# built the linters of Python run. The Python tests wait for processes and disks, so the other linters and the Rust tests run beside
-# them. What runs beside others is shown at the end, or where it fails.
-test: ## Run the tests, linters and type checks of each change
+# Two cores, and something for both at each time: while packages are fetched, what the extension needs is compiled. The Python tests
+# wait for processes and disks, so all else runs beside them. What runs beside others is shown at the end, or where it fails.
+test: $(VENV)/.python ## Run the tests, linters and type checks of each change
 	@mkdir -p $(dir $(BESIDE))
-	@$(RUST_TESTS) --no-run > $(BESIDE) 2>&1 & compiled=$$!; \
+	@CARGO_INCREMENTAL=0 $(CARGO) build --locked --package seglake-python --lib --features tested > $(BESIDE) 2>&1 & compiled=$$!; \
 	trap 'kill $$compiled' INT TERM; \
 	$(MAKE) --no-print-directory java $(if $(NODE),$(INTEROP)/node_modules/.installed); needed=$$?; \
 	wait $$compiled || { cat $(BESIDE); exit 1; }; \
 	[ $$needed = 0 ]
-	@$(MAKE) --no-print-directory lint-python > $(BESIDE) 2>&1 & linted=$$!; \
-	trap 'kill $$linted' INT TERM; \
-	$(MAKE) --no-print-directory $(VENV)/.extension && { $(KAITAI_UNCHANGED) || $(MAKE) --no-print-directory $(VENV)/.kaitai; }; needed=$$?; \
-	wait $$linted || { cat $(BESIDE); exit 1; }; \
-	[ $$needed = 0 ]
+	@$(MAKE) --no-print-directory $(VENV)/.extension
+	@$(KAITAI_UNCHANGED) || $(MAKE) --no-print-directory $(VENV)/.kaitai
 	@$(MAKE) --no-print-directory beside > $(BESIDE) 2>&1 & beside=$$!; \
 	trap 'kill $$beside' INT TERM; \
 	$(PYTEST) -m "not more" --budgets $(PYTEST_ARGS); python=$$?; \
@@ -124,6 +120,7 @@ test: ## Run the tests, linters and type checks of each change
 	[ $$python = 0 ] && [ $$beside = 0 ]
 
 beside:
+	$(MAKE) --no-print-directory lint-python
 	$(RUST_TESTS)
 	$(MAKE) --no-print-directory lint-rust
 
@@ -153,8 +150,14 @@ test-stores: $(VENV)/.extension build/stores/.installed ## Run the tests of stor
 BUT_BENCHES := --exclude seglake-benches
 
 # Whoever changes the code and tests it again and again runs `cargo test`, which compiles the changes alone. Compiling all
-# takes an eighth less time without that.
-RUST_TESTS = CARGO_INCREMENTAL=0 $(CARGO) test --locked --workspace $(BUT_BENCHES) --all-features
+# takes an eighth less time without that. With its unit tests the crate is compiled a second time, which takes a quarter of the time if
+# it is not optimized.
+CARGO_TEST = CARGO_INCREMENTAL=0 $(CARGO) test --locked --workspace $(BUT_BENCHES) --all-features
+define RUST_TESTS
+$(CARGO_TEST) --test '*'
+$(CARGO_TEST) --exclude seglake-python --lib --config profile.dev.package.seglake.opt-level=0
+$(CARGO_TEST) --doc
+endef
 # The crate is compiled once more for them.
 ORDERS = $(CARGO) test --locked --manifest-path tests/shuttle/Cargo.toml
 
