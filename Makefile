@@ -127,6 +127,7 @@ beside:
 test-more: $(VENV)/.optimized java ## Run the tests that take long and seldom find anything: Sparks of their own, packages, fewer features, orders of threads
 	$(CARGO) clippy --locked --package seglake --all-targets --no-default-features -- -D warnings
 	$(CARGO) clippy --locked --package seglake-benches --all-targets -- -D warnings
+	SEGLAKE_EVERY_BIT=1 $(CARGO_TEST) --test integration -- --include-ignored every_flipped_bit left_out
 	$(ORDERS)
 	$(PYTEST) -m more $(PYTEST_ARGS)
 
@@ -191,7 +192,7 @@ crash: $(VENV)/.requirements ## Lose power in CRASH_LOSSES (1000000) ways while 
 	export SEGLAKE_CRASH_SEED=$$seed; \
 	PROPTEST_RNG_SEED=$$seed PROPTEST_CASES=$(MODEL_CASES) $(ORDERS) model:: && \
 	SEGLAKE_CRASH_LOSSES=$(CRASH_LOSSES) $(ORDERS) crash:: -- --nocapture && \
-	SEGLAKE_CRASH_ROUNDS=$(CRASH_ROUNDS) $(CARGO) test --locked --test integration crash_ -- --nocapture
+	SEGLAKE_CRASH_ROUNDS=$(CRASH_ROUNDS) $(CARGO) test --locked --test integration crash_ -- --include-ignored --nocapture
 
 parity: $(VENV)/.requirements ## Damage files and their parity sidecars in PARITY_PATTERNS (1000000) ways within what is promised, and in as many beyond
 	SEGLAKE_PARITY_PATTERNS=$(PARITY_PATTERNS) $(CARGO) test --locked --test integration parity_patterns

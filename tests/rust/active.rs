@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::common::counting::Counting;
 use crate::common::{
-    Plain, Windowed, assert_covers, collect, lenient, scan, segment, source, strict_error, uuid,
+    Plain, Windowed, assert_covers, bits, collect, lenient, scan, segment, source, strict_error,
+    uuid,
 };
 use proptest::prelude::*;
 use seglake::Error;
@@ -145,7 +146,7 @@ fn every_truncation_gives_exactly_the_records_that_fit_before_it() {
 fn every_flipped_bit_costs_at_most_its_own_record() {
     let (mut bytes, ends) = varied(16 << 10);
     let (all, _) = scan(source(&bytes), &lenient()).unwrap();
-    for bit in 0..bytes.len() * 8 {
+    for bit in bits(bytes.len()) {
         let at = bit / 8;
         bytes[at] ^= 1 << (bit % 8);
         let hit = ends.partition_point(|end| *end <= at) - 1;

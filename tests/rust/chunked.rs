@@ -7,7 +7,7 @@ use crate::common::chunked::{
     push_records, scan, segment, stored_frame, strict_error, value,
 };
 use crate::common::counting::Counting;
-use crate::common::{Windowed, assert_covers, source};
+use crate::common::{Windowed, assert_covers, bits, source};
 use proptest::prelude::*;
 use seglake::Error;
 use seglake::format::{Carry, Eof, Filter, Scalar, Start, Step, open};
@@ -159,7 +159,7 @@ fn every_truncation_gives_exactly_the_chunks_that_fit_before_it() {
 fn every_flipped_bit_costs_at_most_its_own_chunk() {
     let (mut bytes, all, spans) = sixteen_kib();
     let mut meaningless = 0;
-    for bit in 0..bytes.len() * 8 {
+    for bit in bits(bytes.len()) {
         let at = bit / 8;
         bytes[at] ^= 1 << (bit % 8);
         let hit = spans.iter().find(|span| span.end > at as u64).unwrap();

@@ -219,6 +219,7 @@ fn errors_before_the_loss_take_no_protection_away() {
 
 /// The tests above are worth something: they notice each sync, rename and sync of a folder that is left out.
 #[test]
+#[ignore = "make test-more runs it, and make crash"]
 fn no_call_of_protecting_can_be_left_out() {
     for protecting in all() {
         // A file that did not grow was synced before.

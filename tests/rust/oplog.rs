@@ -3,7 +3,7 @@
 use crate::messages;
 use std::sync::Arc;
 
-use crate::common::{Windowed, assert_covers};
+use crate::common::{Windowed, assert_covers, bits};
 use crate::messages::{collect, dialects, file, framed, lenient, scan, source, varied};
 use proptest::prelude::*;
 use seglake::Error;
@@ -236,7 +236,7 @@ fn every_flipped_bit_leaves_the_messages_before_it() {
         let mut bytes = target(*dialect);
         let options = lenient(*dialect);
         let (all, _) = positions(&bytes, &options);
-        for bit in 0..bytes.len() * 8 {
+        for bit in bits(bytes.len()) {
             let at = bit / 8;
             bytes[at] ^= 1 << (bit % 8);
             let (kept, ledger) = positions(&bytes, &options);

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use crate::common::sealed::{
     Record, contents, damaged, first_damage, lenient, records, scan_sorted, segment, varied,
 };
-use crate::common::{Plain, Windowed, assert_covers, collect, scan, source, strict_error, uuid};
+use crate::common::{
+    Plain, Windowed, assert_covers, bits, collect, scan, source, strict_error, uuid,
+};
 use proptest::prelude::*;
 use seglake::Error;
 use seglake::checksum::Key;
@@ -129,7 +131,7 @@ fn every_truncation_keeps_what_is_whole() {
 fn every_flipped_bit_costs_at_most_its_own_record() {
     let mut bytes = varied(8 << 10, true);
     let (all, _) = scan(source(&bytes), &lenient()).unwrap();
-    for bit in 0..bytes.len() * 8 {
+    for bit in bits(bytes.len()) {
         let at = bit / 8;
         bytes[at] ^= 1 << (bit % 8);
         let (records, ledger) = scan_sorted(source(&bytes), &lenient()).unwrap();
@@ -153,7 +155,7 @@ fn every_flipped_bit_without_a_trailer_is_accounted_for() {
     let mut bytes = varied(8 << 10, false);
     let (all, _) = scan(source(&bytes), &lenient()).unwrap();
     let uuids: Vec<_> = all.iter().map(|record| record.uuid).collect();
-    for bit in 0..bytes.len() * 8 {
+    for bit in bits(bytes.len()) {
         let at = bit / 8;
         bytes[at] ^= 1 << (bit % 8);
         let (records, ledger) = scan_sorted(source(&bytes), &lenient()).unwrap();

@@ -339,8 +339,8 @@ fn has_acknowledged(disk: &Simulated, aftermath: &Aftermath<'_>) -> Result<(), S
     }
 }
 
-#[test]
-fn a_sidecar_is_true_or_made_anew_after_a_loss_of_power() {
+/// What is done with a log that protects, and the number of its sidecars that are gone afterwards.
+fn crashes(each: impl FnOnce(&Crashes<'_>, &Cell<usize>)) {
     let bare = Cell::new(0);
     let crashes = Crashes {
         name: "a log that protects".to_owned(),
@@ -348,15 +348,26 @@ fn a_sidecar_is_true_or_made_anew_after_a_loss_of_power() {
         work: &write_on,
         check: &|aftermath| check(&aftermath, &bare),
     };
-    crashes.crash(seeds(2));
-    crashes.trouble(seeds(1));
-    assert!(bare.get() > 0);
-    // Of the syncs that make a sidecar, each is missed where it is left out.
+    each(&crashes, &bare);
+}
+
+#[test]
+fn a_sidecar_is_true_or_made_anew_after_a_loss_of_power() {
+    crashes(|crashes, bare| {
+        crashes.crash(seeds(2));
+        crashes.trouble(seeds(1));
+        assert!(bare.get() > 0);
+    });
+}
+
+#[test]
+#[ignore = "make test-more runs it"]
+fn no_sync_of_a_sidecar_can_be_left_out() {
     let is_of_sidecar = |calls: &[Done], at: usize| {
         let path = calls[at].path.to_str().unwrap_or_default();
         is_needed(calls, at) && path.contains(".par")
     };
-    assert!(crashes.mutate(seeds(12), is_of_sidecar) > 0);
+    crashes(|crashes, _| assert!(crashes.mutate(seeds(12), is_of_sidecar) > 0));
 }
 
 /// Protects a file by hand.

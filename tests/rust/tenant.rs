@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::common::counting::Counting;
-use crate::common::{Windowed, assert_covers, source};
+use crate::common::{Windowed, assert_covers, bits, source};
 use crate::tenant_segments::{
     Message, Segment, collect, encode, lenient, messages, scan, strict_error, varied,
 };
@@ -210,7 +210,7 @@ fn every_flipped_bit_costs_at_most_one_block() {
             let segment = &segment;
             scope.spawn(move || {
                 let mut bytes = segment.bytes.clone();
-                for bit in (first..bytes.len() * 8).step_by(threads) {
+                for bit in bits(bytes.len()).skip(first).step_by(threads) {
                     bytes[bit / 8] ^= 1 << (bit % 8);
                     costs_at_most_one_block(segment, &bytes, bit);
                     bytes[bit / 8] ^= 1 << (bit % 8);
@@ -267,7 +267,7 @@ fn of_entries_that_fail_together_only_the_last_is_a_torn_tail() {
 fn every_flipped_bit_of_version_1_is_survived() {
     let segment = varied(1, 4 << 10);
     let mut bytes = segment.bytes.clone();
-    for bit in 0..bytes.len() * 8 {
+    for bit in bits(bytes.len()) {
         bytes[bit / 8] ^= 1 << (bit % 8);
         assert_sane(&bytes);
         bytes[bit / 8] ^= 1 << (bit % 8);

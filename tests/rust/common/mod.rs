@@ -4,6 +4,9 @@ pub(crate) mod chunked;
 pub(crate) mod counting;
 pub(crate) mod sealed;
 
+use std::env;
+use std::iter::StepBy;
+use std::ops::Range;
 use std::sync::Arc;
 
 use seglake::checksum::Key;
@@ -28,6 +31,13 @@ pub(crate) fn format_of(options: &Options) -> &'static Format {
 /// Options that add damage to the ledger and continue.
 pub(crate) fn lenient() -> Options {
     Options::default().format(&active::FORMAT).strict(false)
+}
+
+/// The bits of so many bytes that are flipped, one after another: each third, and so each of a byte somewhere. `make test-more` flips
+/// all.
+pub(crate) fn bits(bytes: usize) -> StepBy<Range<usize>> {
+    let all = env::var_os("SEGLAKE_EVERY_BIT").is_some();
+    (0..bytes * 8).step_by(if all { 1 } else { 3 })
 }
 
 pub(crate) fn source(bytes: &[u8]) -> Arc<dyn Source> {
