@@ -44,6 +44,7 @@ def said(error: str) -> list[str]:
     return [line for line in error.splitlines() if not line.startswith("WARNING: ")]
 
 
+@pytest.mark.more
 def test_json_is_all_that_a_pipe_gets(temporary: Path, tmp_path: Path) -> None:
     stems = ["typical", "flip_message", "torn_in_body_preallocated"]
     done = run(temporary, *(VECTORS / f"{stem}.bin" for stem in stems), tmp_path / "lake", "--final", "--json")

@@ -51,6 +51,7 @@ def test_the_demo_holds_and_can_be_repeated(spark: SparkSession, tmp_path: Path,
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "segments").rglob("*")} == files
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("format", ["active", "oplog"])
 def test_the_demo_fails_where_a_file_is_left_out(
     format: str, spark: SparkSession, tmp_path: Path, days: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
