@@ -123,7 +123,7 @@ impl fmt::Display for ColumnKind {
 }
 
 /// A value of a record: of a [`ColumnKind`], or null.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Value<'a> {
     /// No value.

@@ -1,6 +1,7 @@
 //! What a file proves by the checksums of its own format, against what its sidecar would restore, and whether it was changed on
 //! purpose.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::parity::{FileKind, Report};
 use crate::record::Checked;
 use crate::saturating::saturating_usize;
 use crate::source::{FileSource, Source};
-use crate::walk::{Begin, Eof, Options, Step, Walk};
+use crate::walk::{Begin, Eof, Options, Step};
 
 /// How much of a unit is compared at once, in bytes.
 const PIECE_BYTES: u64 = 64 << 10;
@@ -90,7 +91,7 @@ fn differ(files: [&Arc<dyn Source>; 2], range: Range<u64>) -> Result<bool> {
 /// checksums of records and not of the bytes that these are compressed to; in others this is false if they do.
 ///
 /// # Errors
-/// Those of opening the files and of [`Walk::step`].
+/// Those of opening and walking the files.
 fn has_same_records(
     files: [Arc<dyn Source>; 2],
     format: &Format,
@@ -101,76 +102,29 @@ fn has_same_records(
         return Ok(false);
     }
     let options = options.clone().values(true);
-    let [first, second] = files.map(|file| Records::open(file, format, &options, unit));
-    let (mut first, mut second) = (first?, second?);
-    loop {
-        match (first.advance()?, second.advance()?) {
-            (false, false) => return Ok(first.is_sound && second.is_sound),
-            (true, true) if first.is_at_the_same(&second) => {}
-            _ => return Ok(false),
-        }
-    }
+    let [first, second] = files.map(|file| hash_records(file, format, &options, unit));
+    let (first, second) = (first?, second?);
+    Ok(first.is_some() && first == second)
 }
 
-/// The records of a unit, one after the other.
-struct Records {
-    walk: Box<dyn Walk>,
-    unit: Span,
-    columns: usize,
-    /// The next row of the last step, if there was one.
-    next: Option<usize>,
-    /// Whether the unit was found to be sound.
-    is_sound: bool,
-}
-
-impl Records {
-    fn open(
-        file: Arc<dyn Source>,
-        format: &Format,
-        options: &Options,
-        unit: &Span,
-    ) -> Result<Self> {
-        Ok(Self {
-            walk: format.open_for(file, options, Begin::Offset(unit.start).into())?,
-            unit: *unit,
-            columns: format.columns(options.dialect).len(),
-            next: None,
-            is_sound: false,
-        })
-    }
-
-    /// Comes to the next record of the unit. Gives whether there is one.
-    fn advance(&mut self) -> Result<bool> {
-        loop {
-            if let Some(next) = self.next {
-                let rows = self.walk.rows();
-                let is_own = |row: &usize| rows.position(*row) == self.unit.start;
-                if let Some(row) = (next..rows.len()).find(is_own) {
-                    self.next = Some(row + 1);
-                    return Ok(true);
-                }
-            }
-            if self.walk.offset() >= self.unit.end || self.walk.step()? != Step::More {
-                return Ok(false);
-            }
-            self.next = Some(0);
-            let unit = Span {
-                cause: None,
-                ..self.unit
-            };
-            self.is_sound |= self.walk.spans().contains(&unit);
+/// A hash of all fields of a unit's records. `None` if the unit is not sound.
+fn hash_records(
+    file: Arc<dyn Source>,
+    format: &Format,
+    options: &Options,
+    unit: &Span,
+) -> Result<Option<u64>> {
+    let columns = format.columns(options.dialect).len();
+    let mut walk = format.open_for(file, options, Begin::Offset(unit.start).into())?;
+    let (mut hasher, mut is_sound) = (DefaultHasher::new(), false);
+    while walk.offset() < unit.end && walk.step()? == Step::More {
+        let rows = walk.rows();
+        for row in (0..rows.len()).filter(|row| rows.position(*row) == unit.start) {
+            (0..columns).for_each(|column| rows.field(row, column).hash(&mut hasher));
         }
+        is_sound |= walk.spans().contains(unit);
     }
-
-    /// Whether the record that was come to last is the same as another one.
-    fn is_at_the_same(&self, other: &Self) -> bool {
-        let (rows, others) = (self.walk.rows(), other.walk.rows());
-        let row = |records: &Self| records.next.and_then(|next| next.checked_sub(1));
-        let (Some(row), Some(other)) = (row(self), row(other)) else {
-            return false;
-        };
-        (0..self.columns).all(|column| rows.field(row, column) == others.field(other, column))
-    }
+    Ok(is_sound.then(|| hasher.finish()))
 }
 
 /// A file as it is, and repaired, by its own format.
