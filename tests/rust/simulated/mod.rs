@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use seglake::faults::{Disk, DiskFile, Kind, Map, Opening, Stat};
+use seglake::faults::{Disk, DiskFile, Kind, Opening, Stat};
 
 use files::Content;
 use names::Names;
@@ -661,10 +661,6 @@ impl Opened {
 }
 
 impl DiskFile for Opened {
-    fn len(&self) -> io::Result<u64> {
-        self.with(None, |content, _, _| Ok(content.now().len() as u64))
-    }
-
     fn stat(&self) -> io::Result<Stat> {
         let mut state = self.disk.turn();
         state.read()?;
@@ -762,17 +758,6 @@ impl DiskFile for Opened {
         let mut state = self.disk.state();
         state.locked.retain(|own| !is_locked || *own != self.id);
         Ok(())
-    }
-
-    fn node(&self) -> io::Result<Option<(u64, u64)>> {
-        self.disk.turn().read()?;
-        Ok(Some((0, self.id as u64)))
-    }
-
-    fn map(&self) -> io::Result<Map> {
-        self.with(None, |content, _, _| {
-            Ok(Map::Copied(content.now().to_vec()))
-        })
     }
 }
 

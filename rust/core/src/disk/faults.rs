@@ -16,7 +16,7 @@
 use std::cell::RefCell;
 use std::io;
 
-pub use super::{Disk, DiskFile, Kind, Map, Opening, Operation, Stat};
+pub use super::{Disk, DiskFile, Kind, Opening, Operation, Stat};
 
 /// A fault: one operation fails, or all from one on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

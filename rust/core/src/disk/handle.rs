@@ -1,6 +1,6 @@
 //! An open file, for code that reads and writes it, and the process that owns it.
 
-use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
+use std::io::{self, ErrorKind, Write};
 use std::sync::Arc;
 #[cfg(unix)]
 use std::sync::{
@@ -47,7 +47,7 @@ impl Handle {
 
     /// The file's length in bytes.
     pub(crate) fn len(&self) -> io::Result<u64> {
-        self.file.len()
+        self.stat().map(|stat| stat.len)
     }
 
     /// Properties of the file.
@@ -99,7 +99,7 @@ impl Handle {
 
     /// Device and inode, if the system has them.
     pub(crate) fn node(&self) -> io::Result<Option<(u64, u64)>> {
-        self.file.node()
+        self.stat().map(|stat| stat.node)
     }
 
     /// Fills the buffer, in as many reads as needed; [`ErrorKind::UnexpectedEof`] if the file ends before.
@@ -169,18 +169,6 @@ impl Write for Handle {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-impl Seek for Handle {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let position = match to {
-            SeekFrom::Start(offset) => Some(offset),
-            SeekFrom::Current(distance) => self.position.checked_add_signed(distance),
-            SeekFrom::End(distance) => self.len()?.checked_add_signed(distance),
-        };
-        self.position = position.ok_or(ErrorKind::InvalidInput)?;
-        Ok(self.position)
     }
 }
 
@@ -300,22 +288,5 @@ mod tests {
         let mut bytes = [0; 3];
         file.read_exact_at(&mut bytes, 0).unwrap();
         assert_eq!((&bytes, file.len().unwrap()), (b"own", 3));
-    }
-
-    #[test]
-    fn writing_goes_on_where_it_was_sought() {
-        let mut file = nameless();
-        file.write_all(b"first").unwrap();
-        assert_eq!(file.seek(SeekFrom::Current(-2)).unwrap(), 3);
-        file.write_all(b"m").unwrap();
-        assert_eq!(file.seek(SeekFrom::End(1)).unwrap(), 6);
-        file.write_all(b"x").unwrap();
-        assert_eq!(file.seek(SeekFrom::Start(0)).unwrap(), 0);
-        file.write_all(b"F").unwrap();
-        let refused = file.seek(SeekFrom::Current(-2)).unwrap_err();
-        assert_eq!(refused.kind(), ErrorKind::InvalidInput);
-        let mut bytes = [0; 7];
-        file.read_exact_at(&mut bytes, 0).unwrap();
-        assert_eq!(&bytes, b"Firmt\0x");
     }
 }

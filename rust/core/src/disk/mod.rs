@@ -119,17 +119,7 @@ pub trait Disk: fmt::Debug + Send + Sync {
 }
 
 /// An open file of a [`Disk`]. Dropping it closes it.
-#[allow(
-    clippy::len_without_is_empty,
-    reason = "asking costs a call of the system"
-)]
 pub trait DiskFile: fmt::Debug + Send + Sync {
-    /// The length in bytes.
-    ///
-    /// # Errors
-    /// Those of the file system.
-    fn len(&self) -> io::Result<u64>;
-
     /// Properties of the file.
     ///
     /// # Errors
@@ -210,18 +200,6 @@ pub trait DiskFile: fmt::Debug + Send + Sync {
     /// # Errors
     /// Those of the file system.
     fn unlock(&self) -> io::Result<()>;
-
-    /// Device and inode, as in [`Stat::node`].
-    ///
-    /// # Errors
-    /// Those of the file system.
-    fn node(&self) -> io::Result<Option<(u64, u64)>>;
-
-    /// Maps the file, or reads it into memory.
-    ///
-    /// # Errors
-    /// Those of the file system.
-    fn map(&self) -> io::Result<Map>;
 }
 
 /// How a file is opened.
@@ -282,29 +260,6 @@ impl Kind {
                 ErrorKind::InvalidInput,
                 format!("not a regular file: {next}"),
             )),
-        }
-    }
-}
-
-/// The bytes of a file in memory.
-#[derive(Debug)]
-pub enum Map {
-    /// Pages of the file itself.
-    Mapped(memmap2::Mmap),
-    /// A copy.
-    #[cfg_attr(
-        not(feature = "faults"),
-        allow(dead_code, reason = "disks of tests have no pages")
-    )]
-    Copied(Vec<u8>),
-}
-
-impl AsRef<[u8]> for Map {
-    #[inline]
-    fn as_ref(&self) -> &[u8] {
-        match self {
-            Self::Mapped(mapped) => mapped,
-            Self::Copied(bytes) => bytes,
         }
     }
 }

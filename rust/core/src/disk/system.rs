@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use memmap2::Mmap;
+
 #[cfg(feature = "faults")]
 use super::faults::reach;
-use super::{Disk, DiskFile, Kind, Map, Opening, Operation, Stat};
+use super::{Disk, DiskFile, Kind, Opening, Operation, Stat};
 use crate::bug::OrBug;
 use crate::cursor::Cursor;
 
@@ -58,6 +60,14 @@ impl System {
     pub(crate) fn read(path: &Path) -> io::Result<File> {
         reach(Operation::Open, 0)?;
         File::open(path)
+    }
+
+    /// Maps a file.
+    #[allow(unsafe_code)]
+    pub(crate) fn map(file: &File) -> io::Result<Mmap> {
+        reach(Operation::Open, 0)?;
+        // SAFETY: the map is only read, and only by a `MappedSource`. Who makes one promises that the bytes do not change.
+        unsafe { Mmap::map(file) }
     }
 }
 
@@ -245,11 +255,6 @@ impl Disk for System {
 }
 
 impl DiskFile for File {
-    fn len(&self) -> io::Result<u64> {
-        reach(Operation::Stat, 0)?;
-        self.metadata().map(|metadata| metadata.len())
-    }
-
     fn stat(&self) -> io::Result<Stat> {
         reach(Operation::Stat, 0)?;
         self.metadata().map(|metadata| stat_of(&metadata))
@@ -340,18 +345,6 @@ impl DiskFile for File {
     fn unlock(&self) -> io::Result<()> {
         Self::unlock(self)
     }
-
-    fn node(&self) -> io::Result<Option<(u64, u64)>> {
-        reach(Operation::Stat, 0)?;
-        self.metadata().map(|metadata| node(&metadata))
-    }
-
-    #[allow(unsafe_code)]
-    fn map(&self) -> io::Result<Map> {
-        reach(Operation::Open, 0)?;
-        // SAFETY: the map is only read, and only by a `MappedSource`. Who makes one promises that the bytes do not change.
-        unsafe { memmap2::Mmap::map(self) }.map(Map::Mapped)
-    }
 }
 
 fn stat_of(metadata: &fs::Metadata) -> Stat {
@@ -440,7 +433,7 @@ mod tests {
         assert_eq!(second.lock().unwrap_err().kind(), ErrorKind::ResourceBusy);
         let node = System.stat(folder.path(), true).unwrap().node;
         assert!(node.is_some());
-        assert_eq!(first.node().unwrap(), node);
+        assert_eq!(first.stat().unwrap().node, node);
     }
 
     /// Linux refuses to sync a file without a disk. So an error shows that the system was called.
@@ -504,7 +497,7 @@ mod tests {
         let made = std::process::Command::new("mkfifo").arg(&pipe).status();
         assert!(made.unwrap().success());
         for opening in [Opening::ReadOwn, Opening::WriteOwn] {
-            assert_eq!(System.open(&file, opening).unwrap().len().unwrap(), 3);
+            assert_eq!(System.open(&file, opening).unwrap().stat().unwrap().len, 3);
             for (path, found) in [
                 (&link, "a symbolic link, which is not followed"),
                 (&pipe, "a pipe, socket or device"),

@@ -3,8 +3,10 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use memmap2::Mmap;
+
 use super::Source;
-use crate::disk::{DiskFile, Map};
+use crate::disk::System;
 use crate::error::{Error, Result};
 
 /// A buffer as a source.
@@ -67,7 +69,7 @@ pub(crate) fn out_of_bounds(source: &dyn Source, offset: u64, len: usize) -> Err
 /// the returned bytes may differ from the verified ones. The system is not told to read ahead, because maps are for
 /// look-ups.
 #[derive(Debug)]
-pub struct MappedSource(BytesSource<Map>);
+pub struct MappedSource(BytesSource<Mmap>);
 
 impl MappedSource {
     /// Maps `file`. Errors name it `path`.
@@ -80,7 +82,7 @@ impl MappedSource {
     #[allow(unsafe_code)]
     pub unsafe fn new(file: &File, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let bytes = DiskFile::map(file)
+        let bytes = System::map(file)
             .map_err(|error| Error::io(Some(path), "cannot map the file", error))?;
         Ok(Self(BytesSource {
             bytes,

@@ -1,6 +1,6 @@
 //! Writes a whole segment.
 
-use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
@@ -241,8 +241,7 @@ impl Writer {
         let failed = |error| Error::io(Some(&self.path), "cannot write the new file", error);
         let file = new.file();
         file.set_len(0).map_err(failed)?;
-        file.seek(SeekFrom::Start(0)).map_err(failed)?;
-        let mut out = BufWriter::new(file);
+        let mut out = BufWriter::new(file.another());
         let mut index = Incremental::new(&self.key);
         let mut write = |bytes: &[u8], index: Option<&mut Incremental>| {
             if let Some(index) = index {

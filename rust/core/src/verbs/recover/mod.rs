@@ -5,7 +5,7 @@ mod manifest;
 mod sorting;
 mod undo;
 
-use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -351,11 +351,12 @@ impl Job<'_> {
         header
             .quarantine
             .set_hash(hash(&quarantine, self.options, |_| Ok(()))?);
-        // The same length as before: only the hashes are filled in.
-        lines.seek(SeekFrom::Start(0)).map_err(failed)?;
-        write_line(&mut lines, &header).map_err(failed)?;
         lines.flush().map_err(failed)?;
         drop(lines);
+        // The same length as before: only the hashes are filled in.
+        let mut first = BufWriter::new(files.manifest.file().another());
+        write_line(&mut first, &header).map_err(failed)?;
+        first.flush().map_err(failed)?;
         let parts = Parts {
             recovered,
             quarantine: &quarantine,
