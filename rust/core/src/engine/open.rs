@@ -18,7 +18,7 @@ use crate::spec::{Filter, Spec, Tail};
 use crate::walk::layers::{
     Confirming, EmptyWalk, Failing, Filtering, Layered, WalkLayer, confirmed_damage,
 };
-use crate::walk::sidecar::{Reading, SidecarWalk, judge_hits};
+use crate::walk::sidecar::{Comparison, SidecarWalk, judge_hits};
 use crate::walk::{Begin, Carry, Eof, Hits, Lookup, Opening, Options, Part, Step, Walk};
 
 /// Where a walk begins.
@@ -104,19 +104,14 @@ impl Format {
             options
         };
         let begins = matches!(opening.begin, Begin::Beginning);
-        let reading = Reading::new(options, &opening);
+        let protected = ProtectedSource::of(&*source);
+        let comparison = protected.map(|own| Comparison::new(own, options, &opening));
         let walk = if options.prunes() && begins {
             (self.lookup)(source.clone(), options)?.range(&options.filter)?
         } else {
             (self.walk)(source.clone(), options, opening)?
         };
-        Ok(layered(
-            around(walk, options),
-            rest,
-            options,
-            reading,
-            source,
-        ))
+        Ok(layered(around(walk, options), rest, comparison, source))
     }
 
     /// Opens a look-up of a file of this format, as [`lookup`](crate::format::lookup) does.
@@ -142,12 +137,11 @@ impl Format {
 fn layered(
     walk: Box<dyn Walk>,
     rest: Tests,
-    options: &Options,
-    reading: Reading,
+    comparison: Option<Comparison>,
     source: Arc<dyn Source>,
 ) -> Box<dyn Walk> {
     let walk = Filtering::around(walk, rest);
-    let walk = SidecarWalk::around(walk, ProtectedSource::of(&*source), options, reading);
+    let walk = SidecarWalk::around(walk, comparison);
     let walk = match source.is_replaceable() {
         true => Confirming::around(walk, source),
         false => walk,
@@ -224,9 +218,9 @@ impl Lookup for OpenLookup {
             ));
         }
         let walk = self.confirmed(self.lookup.range(filter))?;
-        let reading = Reading::of_lookup(&self.options);
-        let source = self.source.clone();
-        Ok(layered(walk, rest, &self.options, reading, source))
+        let protected = ProtectedSource::of(&*self.source);
+        let comparison = protected.map(|own| Comparison::of_lookup(own, &self.options));
+        Ok(layered(walk, rest, comparison, self.source.clone()))
     }
 }
 

@@ -39,9 +39,19 @@ pub(crate) trait WalkLayer: Send {
     fn record_run(&self) -> Option<RecordRun> {
         self.walk().record_run()
     }
+
+    /// As [`Walk::repaired`].
+    fn repaired(&self) -> u64 {
+        self.walk().repaired()
+    }
+
+    /// As [`Walk::checked`].
+    fn checked(&self) -> Checked {
+        self.walk().checked()
+    }
 }
 
-/// The walk that a [`WalkLayer`] makes of the wrapped one. It passes on every other method of [`Walk`], also those with a
+/// The walk that a [`WalkLayer`] makes of the wrapped one. It passes on the other methods of [`Walk`], also those with a
 /// default.
 pub(crate) struct Layered<C>(pub(crate) C);
 
@@ -64,12 +74,8 @@ impl<C: WalkLayer> Walk for Layered<C> {
         self.0.record_run()
     }
 
-    fn found_damage(&self) -> bool {
-        self.0.walk().found_damage()
-    }
-
     fn repaired(&self) -> u64 {
-        self.0.walk().repaired()
+        self.0.repaired()
     }
 
     fn front_end(&self) -> u64 {
@@ -77,7 +83,7 @@ impl<C: WalkLayer> Walk for Layered<C> {
     }
 
     fn checked(&self) -> Checked {
-        self.0.walk().checked()
+        self.0.checked()
     }
 
     fn offset(&self) -> u64 {

@@ -3,54 +3,42 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{
-    Begin, Carry, Hits, Opening, Options, SelectedRows, Settle, Step, Unproven, UnprovenPolicy,
-    Walk,
-};
+use super::layers::{Layered, WalkLayer};
+use super::{Begin, Hits, Opening, Options, SelectedRows, Step, Unproven, UnprovenPolicy, Walk};
 use crate::bug::OrBug;
 use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::{Cause, Kind, RecordRun, Span, overlapping};
 use crate::parity::{Differences, ProtectedSource, Refused};
 use crate::record::{Checked, Rows};
 
-/// How a file is read that is compared with its sidecar.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Reading {
+/// How a file is read that is compared with its sidecar, and what that says of records.
+pub(crate) struct Comparison {
+    protected: Arc<ProtectedSource>,
+    options: Options,
     /// What becomes of records that nothing proves, if reading is not strict.
     unproven: UnprovenPolicy,
     /// Whether the walk goes through the whole file, so that damage before what it met counts.
     is_whole: bool,
 }
 
-impl Reading {
-    pub(crate) fn new(options: &Options, opening: &Opening<'_>) -> Self {
+impl Comparison {
+    pub(crate) fn new(
+        protected: Arc<ProtectedSource>,
+        options: &Options,
+        opening: &Opening<'_>,
+    ) -> Self {
         Self {
+            protected,
+            options: options.clone(),
             unproven: opening.unproven,
             is_whole: matches!(opening.begin, Begin::Beginning) && !options.prunes(),
         }
     }
 
-    pub(crate) fn of_lookup(options: &Options) -> Self {
+    pub(crate) fn of_lookup(protected: Arc<ProtectedSource>, options: &Options) -> Self {
         Self {
             is_whole: false,
-            ..Self::new(options, &Opening::default())
-        }
-    }
-}
-
-/// What the sidecar says of records.
-struct Comparison {
-    protected: Arc<ProtectedSource>,
-    options: Options,
-    reading: Reading,
-}
-
-impl Comparison {
-    fn new(protected: Arc<ProtectedSource>, options: &Options, reading: Reading) -> Self {
-        Self {
-            protected,
-            options: options.clone(),
-            reading,
+            ..Self::new(protected, options, &Opening::default())
         }
     }
 
@@ -138,8 +126,6 @@ pub(crate) struct SidecarWalk {
     repaired: u64,
     /// A damaged range that the next step may extend.
     held: Option<Span>,
-    /// How the walk ended, when the last range was emitted after it.
-    ended: Option<Step>,
     /// What every further step raises.
     failed: Option<Box<Damage>>,
 }
@@ -155,25 +141,19 @@ struct Seen {
 
 impl SidecarWalk {
     /// Wraps a walk of a source, if that is read by its sidecar.
-    pub(crate) fn around(
-        walk: Box<dyn Walk>,
-        protected: Option<Arc<ProtectedSource>>,
-        options: &Options,
-        reading: Reading,
-    ) -> Box<dyn Walk> {
-        let Some(protected) = protected else {
+    pub(crate) fn around(walk: Box<dyn Walk>, comparison: Option<Comparison>) -> Box<dyn Walk> {
+        let Some(comparison) = comparison else {
             return walk;
         };
-        Box::new(Self {
+        Box::new(Layered(Self {
             walk,
-            comparison: Comparison::new(protected, options, reading),
+            comparison,
             has_begun: false,
             seen: None,
             repaired: 0,
             held: None,
-            ended: None,
             failed: None,
-        })
+        }))
     }
 
     /// The walk reads an index as it goes. Bytes of it that are lost count from the first record on, if it has no checksums.
@@ -188,25 +168,19 @@ impl SidecarWalk {
     /// Looks at the walk's last step.
     fn look(&mut self) -> Result<()> {
         let checked = self.walk.checked();
-        let mut all: Option<Differences> = None;
+        // What is held back goes on, or comes before what is given.
+        let (mut found, mut differs) = (Differences::default(), self.held.is_some());
         for range in self.ranges() {
-            let Some(found) = self.comparison.look(checked, &range)? else {
-                continue;
-            };
-            match &mut all {
-                None => all = Some(found),
-                Some(all) => {
-                    all.restored.extend(found.restored);
-                    all.lost.extend(found.lost);
-                }
+            if let Some(more) = self.comparison.look(checked, &range)? {
+                found.restored.extend(more.restored);
+                found.lost.extend(more.lost);
+                found.first_lost = more.first_lost;
+                differs = true;
             }
         }
-        let mut found = match all {
-            Some(found) => found,
-            // What is held back goes on, or comes before what is given.
-            None if self.held.is_some() => Differences::default(),
-            None => return Ok(()),
-        };
+        if !differs {
+            return Ok(());
+        }
         for spans in [&mut found.restored, &mut found.lost] {
             spans.sort_by_key(|span| (span.start, span.end));
             spans.dedup();
@@ -343,7 +317,7 @@ impl SidecarWalk {
 
     /// Whether a record that nothing proves is an error in any case.
     fn stops_at_unproven(&self) -> bool {
-        match self.comparison.reading.unproven {
+        match self.comparison.unproven {
             UnprovenPolicy::All => false,
             UnprovenPolicy::SoundPrefix => true,
             UnprovenPolicy::OwnSidecar => self.comparison.protected.refused().is_some(),
@@ -370,7 +344,7 @@ impl SidecarWalk {
 
     /// The first range in this one that strict reading of a whole file stops at.
     fn failure_in(&mut self, range: Range<u64>) -> Result<Option<Span>> {
-        if !self.comparison.reading.is_whole || range.is_empty() {
+        if !self.comparison.is_whole || range.is_empty() {
             return Ok(None);
         }
         let found = self.comparison.look(self.walk.checked(), &range)?;
@@ -422,16 +396,15 @@ fn join(spans: &mut Vec<Span>, span: Span) {
     }
 }
 
-impl Settle for SidecarWalk {}
+impl WalkLayer for SidecarWalk {
+    fn walk(&self) -> &dyn Walk {
+        &*self.walk
+    }
 
-impl Walk for SidecarWalk {
     fn step(&mut self) -> Result<Step> {
         self.seen = None;
         self.repaired = 0;
         self.fail()?;
-        if let Some(step) = self.ended {
-            return Ok(step);
-        }
         loop {
             let step = match self.walk.step() {
                 Ok(step) => step,
@@ -452,7 +425,6 @@ impl Walk for SidecarWalk {
             let Some(last) = self.held.take() else {
                 return Ok(step);
             };
-            self.ended = (step == Step::Done).then_some(step);
             self.seen = Some(Seen {
                 spans: vec![last],
                 ..Seen::default()
@@ -490,27 +462,11 @@ impl Walk for SidecarWalk {
         self.repaired
     }
 
-    fn front_end(&self) -> u64 {
-        self.walk.front_end()
-    }
-
     fn checked(&self) -> Checked {
         match self.walk.checked() {
             Checked::Structure if self.comparison.protected.has_blocks() => Checked::Parity,
             checked => checked,
         }
-    }
-
-    fn offset(&self) -> u64 {
-        self.walk.offset()
-    }
-
-    fn carry(&self) -> Option<Carry> {
-        self.walk.carry()
-    }
-
-    fn suspects_key(&self) -> bool {
-        self.walk.suspects_key()
     }
 }
 
@@ -536,7 +492,7 @@ pub(crate) fn judge_hits(
         return Ok(hits);
     }
     let checked = checked()?;
-    let comparison = Comparison::new(protected, options, Reading::of_lookup(options));
+    let comparison = Comparison::of_lookup(protected, options);
     for (place, range) in hits.places.iter_mut().zip(ranges) {
         let looked = range.clone().unwrap_or(u64::MAX..u64::MAX);
         let Some(found) = comparison.look(checked, &looked)? else {
