@@ -10,7 +10,6 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use seglake::Error;
 use seglake::checksum::Key;
 use seglake::columns::{Batches, ColumnBuffer, Limits, Selection, UuidType};
 use seglake::format::{
@@ -20,6 +19,7 @@ use seglake::format::{
 use seglake::source::Source;
 use seglake::store::{LogOptions, LogReader, SegmentLog};
 use seglake::text::escape;
+use seglake::{Error, Value};
 
 const UUID_TYPES: [UuidType; 3] = [UuidType::Fixed, UuidType::Binary, UuidType::Text];
 
@@ -48,7 +48,7 @@ fn hold(rows: &dyn Rows, columns: &[Column], range: &Range<usize>) {
     let together = of(&|buffer| rows.fill_positions(range.clone(), buffer));
     let singly = of(&|buffer| {
         for row in range.clone() {
-            buffer.push_int64(rows.position(row).cast_signed());
+            buffer.push(&Value::Int64(rows.position(row).cast_signed()));
         }
     });
     assert_eq!(together, singly);
@@ -57,8 +57,8 @@ fn hold(rows: &dyn Rows, columns: &[Column], range: &Range<usize>) {
     let singly = of(&|buffer| {
         for row in range.clone() {
             match rows.cause(row) {
-                Some(cause) => buffer.push_str(cause.as_str()),
-                None => buffer.push_null(),
+                Some(cause) => buffer.push(&cause.as_str().into()),
+                None => buffer.push(&Value::Null),
             }
         }
     });

@@ -217,17 +217,17 @@ impl Selection {
         if let Some(columns) = hits.columns {
             self.check(columns)?;
         }
-        let path = path_text(path);
+        let text = path_text(path);
         let (mut columns, mut bytes) = (self.buffers(), 0_usize);
         hits.runs(|found, count| {
-            bytes = bytes.saturating_add(path.len().saturating_mul(count));
+            bytes = bytes.saturating_add(text.len().saturating_mul(count));
             if let Some((rows, range)) = &found {
                 let weights = range.clone().map(|row| rows.weight(row));
                 bytes = weights.fold(bytes, usize::saturating_add);
             }
             match found {
                 Some((rows, range)) if bytes <= MAX_DATA_BYTES => {
-                    self.fill(&mut columns, rows, &range, &path);
+                    self.fill(&mut columns, rows, &range, &text);
                 }
                 _ => columns
                     .iter_mut()
@@ -239,7 +239,6 @@ impl Selection {
                 "the records that were looked up have {bytes} bytes, more than one Arrow batch holds: look up fewer"
             )));
         }
-        let path = (!path.is_empty()).then(|| Path::new(&path));
         self.batch(columns, hits.places.len(), path)
     }
 }
@@ -423,10 +422,12 @@ mod uint64_tests {
     fn lists(last: u64, uint64: Uint64Type) -> ArrayRef {
         let mut column = ColumnBuffer::new(CLOCK, UuidType::Fixed);
         let number = |number| Value::Struct(vec![number]);
-        column.push_list(&[]);
-        column.push_list(&[number(Value::UInt64(0)), number(Value::Null)]);
-        column.push_null();
-        column.push_list(&[MOST - 1, last].map(|value| number(Value::UInt64(value))));
+        column.push(&Value::List(Vec::new()));
+        let few = vec![number(Value::UInt64(0)), number(Value::Null)];
+        column.push(&Value::List(few));
+        column.push(&Value::Null);
+        let most = [MOST - 1, last].map(|value| number(Value::UInt64(value)));
+        column.push(&Value::List(most.into()));
         let to = uint64.field(&field("clock", CLOCK, UuidType::Fixed));
         array(column, to.data_type()).unwrap()
     }

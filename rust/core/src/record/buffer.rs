@@ -11,10 +11,9 @@ use crate::bug::OrBug;
 use crate::saturating::saturating_i32;
 use crate::text::escape;
 
-/// A column that is being filled. Values are appended with the method of the column's kind, or with
-/// [`push`](Self::push). A value of another kind is appended as null.
+/// A column that is being filled, with values of its kind. A value of another kind is appended as null.
 ///
-/// The `extend` methods append the values of many records, at a fraction of the cost of the `push` methods.
+/// The `extend` methods append the values of many records, at a fraction of the cost of [`push`](Self::push).
 #[derive(Debug)]
 pub struct ColumnBuffer {
     values: Values,
@@ -119,24 +118,43 @@ impl ColumnBuffer {
         (self.values, self.len, valid)
     }
 
-    /// Appends any value.
+    /// Appends a value: text [escaped](escape), and null for each field that a structure lacks.
     pub fn push(&mut self, value: &Value<'_>) {
-        match value {
-            Value::Null => self.push_null(),
-            Value::Uuid(uuid) => self.push_uuid(uuid),
-            Value::Timestamp(number) | Value::Int64(number) => self.push_int64(*number),
-            Value::UInt64(number) => self.push_uint64(*number),
-            Value::Boolean(truth) => self.push_boolean(*truth),
-            Value::Text(bytes) => self.push_text(bytes),
-            Value::Binary(bytes) => self.push_bytes(bytes),
-            Value::List(values) => self.push_list(values),
-            Value::Struct(values) => self.push_struct(values),
+        match (&mut self.values, value) {
+            (Values::Fixed16(values), Value::Uuid(uuid)) => values.push(*uuid),
+            (Values::Int64(values), Value::Timestamp(number) | Value::Int64(number)) => {
+                values.push(*number);
+            }
+            (Values::UInt64(values), Value::UInt64(number)) => values.push(*number),
+            (Values::Boolean(values), Value::Boolean(truth)) => values.push(*truth),
+            (Values::Binary { offsets, data }, Value::Uuid(uuid)) => {
+                data.extend_from_slice(uuid);
+                offsets.push(offset(data.len()));
+            }
+            (Values::Binary { offsets, data }, Value::Binary(bytes)) => {
+                data.extend_from_slice(bytes);
+                offsets.push(offset(data.len()));
+            }
+            (Values::Text { offsets, data }, Value::Uuid(uuid)) => {
+                push_hyphenated(data, uuid);
+                offsets.push(offset(data.len()));
+            }
+            (Values::Text { offsets, data }, Value::Text(bytes)) => {
+                data.push_str(&escape(bytes));
+                offsets.push(offset(data.len()));
+            }
+            (Values::List { offsets, items }, Value::List(list)) => {
+                list.iter().for_each(|item| items.push(item));
+                offsets.push(offset(items.len));
+            }
+            (Values::Struct(fields), Value::Struct(values)) => {
+                for (place, field) in fields.iter_mut().enumerate() {
+                    field.push(values.get(place).unwrap_or(&Value::Null));
+                }
+            }
+            _ => return self.push_nulls(1),
         }
-    }
-
-    /// Appends a null.
-    pub fn push_null(&mut self) {
-        self.push_nulls(1);
+        self.count(1);
     }
 
     /// Adds `values` values that are not null.
@@ -145,102 +163,6 @@ impl ColumnBuffer {
         if !self.valid.is_empty() {
             self.valid.resize(self.len, true);
         }
-    }
-
-    /// Appends a UUID, given in network byte order.
-    pub fn push_uuid(&mut self, uuid: &[u8; 16]) {
-        match &mut self.values {
-            Values::Fixed16(values) => {
-                values.push(*uuid);
-                self.count(1);
-            }
-            Values::Text { .. } => {
-                let hyphenated = Uuid::from_bytes(*uuid).hyphenated();
-                self.push_str(hyphenated.encode_lower(&mut [0; Hyphenated::LENGTH]));
-            }
-            _ => self.push_bytes(uuid),
-        }
-    }
-
-    /// Appends a signed integer.
-    pub fn push_int64(&mut self, value: i64) {
-        match &mut self.values {
-            Values::Int64(values) => values.push(value),
-            _ => return self.push_null(),
-        }
-        self.count(1);
-    }
-
-    /// Appends an unsigned integer.
-    pub fn push_uint64(&mut self, value: u64) {
-        match &mut self.values {
-            Values::UInt64(values) => values.push(value),
-            _ => return self.push_null(),
-        }
-        self.count(1);
-    }
-
-    /// Appends a Boolean value.
-    pub fn push_boolean(&mut self, value: bool) {
-        match &mut self.values {
-            Values::Boolean(values) => values.push(value),
-            _ => return self.push_null(),
-        }
-        self.count(1);
-    }
-
-    /// Appends bytes.
-    pub fn push_bytes(&mut self, bytes: &[u8]) {
-        match &mut self.values {
-            Values::Binary { offsets, data } => {
-                data.extend_from_slice(bytes);
-                offsets.push(offset(data.len()));
-            }
-            _ => return self.push_null(),
-        }
-        self.count(1);
-    }
-
-    /// Appends text.
-    pub fn push_str(&mut self, text: &str) {
-        match &mut self.values {
-            Values::Text { offsets, data } => {
-                data.push_str(text);
-                offsets.push(offset(data.len()));
-            }
-            _ => return self.push_null(),
-        }
-        self.count(1);
-    }
-
-    /// Appends bytes that should be text, [escaped](escape).
-    pub fn push_text(&mut self, bytes: &[u8]) {
-        self.push_str(&escape(bytes));
-    }
-
-    /// Appends a list.
-    pub fn push_list(&mut self, list: &[Value<'_>]) {
-        match &mut self.values {
-            Values::List { offsets, items } => {
-                list.iter().for_each(|item| items.push(item));
-                offsets.push(offset(items.len));
-            }
-            _ => return self.push_null(),
-        }
-        self.count(1);
-    }
-
-    /// Appends a structure: a value for each field. Missing fields are null.
-    pub fn push_struct(&mut self, values: &[Value<'_>]) {
-        match &mut self.values {
-            Values::Struct(fields) => {
-                for (place, field) in fields.iter_mut().enumerate() {
-                    field.push(values.get(place).unwrap_or(&Value::Null));
-                }
-            }
-            _ => return self.push_null(),
-        }
-        self.count(1);
     }
 
     /// Reserves memory in an empty column for `rows` values, of `bytes` bytes together if they are bytes. Then it does
@@ -298,13 +220,12 @@ impl ColumnBuffer {
                 let before = offsets.len();
                 data.reserve(uuids.clone().count().saturating_mul(Hyphenated::LENGTH));
                 offsets.extend(uuids.map(|uuid| {
-                    let hyphenated = Uuid::from_bytes(*uuid).hyphenated();
-                    data.push_str(hyphenated.encode_lower(&mut [0; Hyphenated::LENGTH]));
+                    push_hyphenated(data, uuid);
                     offset(data.len())
                 }));
                 offsets.len() - before
             }
-            _ => return uuids.for_each(|uuid| self.push_uuid(uuid)),
+            _ => return uuids.for_each(|uuid| self.push(&Value::Uuid(*uuid))),
         };
         self.count(more);
     }
@@ -312,7 +233,7 @@ impl ColumnBuffer {
     /// Appends signed integers.
     pub fn extend_int64(&mut self, numbers: impl Iterator<Item = i64>) {
         let Values::Int64(values) = &mut self.values else {
-            return numbers.for_each(|number| self.push_int64(number));
+            return numbers.for_each(|number| self.push(&Value::Int64(number)));
         };
         let before = values.len();
         values.extend(numbers);
@@ -324,10 +245,8 @@ impl ColumnBuffer {
     pub fn extend_optional_uint64(&mut self, numbers: impl Iterator<Item = Option<u64>>) {
         let Self { values, len, valid } = self;
         let Values::UInt64(values) = values else {
-            return numbers.for_each(|number| match number {
-                Some(number) => self.push_uint64(number),
-                None => self.push_null(),
-            });
+            return numbers
+                .for_each(|number| self.push(&Value::or_null(number.map(Value::UInt64))));
         };
         values.extend(numbers.map(|number| {
             if number.is_none() || !valid.is_empty() {
@@ -350,21 +269,14 @@ impl ColumnBuffer {
                 }));
                 offsets.len() - before
             }
-            _ => return runs.for_each(|run| self.push_bytes(run)),
+            _ => return runs.for_each(|run| self.push(&Value::Binary(run))),
         };
         self.count(more);
     }
 
     /// Appends bytes that should be text, [escaped](escape).
     pub fn extend_text<'a>(&mut self, texts: impl Iterator<Item = &'a [u8]>) {
-        let mut texts = texts.peekable();
-        while let Some(text) = texts.next() {
-            let mut times = 1;
-            while texts.next_if(|next| is_same(next, text)).is_some() {
-                times += 1;
-            }
-            self.push_text_times(text, times);
-        }
+        self.extend_optional_text(texts.map(Some));
     }
 
     /// As [`extend_text`](Self::extend_text), for texts some of which are null.
@@ -372,7 +284,7 @@ impl ColumnBuffer {
         let mut texts = texts.peekable();
         while let Some(text) = texts.next() {
             let Some(text) = text else {
-                self.push_null();
+                self.push_nulls(1);
                 continue;
             };
             let mut times = 1;
@@ -380,12 +292,8 @@ impl ColumnBuffer {
             while texts.next_if(same).is_some() {
                 times += 1;
             }
-            self.push_text_times(text, times);
+            self.push_str_times(&escape(text), times);
         }
-    }
-
-    fn push_text_times(&mut self, bytes: &[u8], times: usize) {
-        self.push_str_times(&escape(bytes), times);
     }
 
     /// Appends a text `times` times.
@@ -401,6 +309,12 @@ impl ColumnBuffer {
         }
         self.count(times);
     }
+}
+
+/// Appends a UUID as text.
+fn push_hyphenated(data: &mut String, uuid: &[u8; 16]) {
+    let hyphenated = Uuid::from_bytes(*uuid).hyphenated();
+    data.push_str(hyphenated.encode_lower(&mut [0; Hyphenated::LENGTH]));
 }
 
 /// An offset within a batch. [`Batches`](crate::columns::Batches) ends a batch before its data reaches 2^31 bytes.

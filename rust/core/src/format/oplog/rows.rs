@@ -210,7 +210,7 @@ impl Rows for OplogRows<'_> {
             (CLOCK, _) => {
                 for row in rows {
                     match message(row).clock_count() {
-                        0 => buffer.push_list(&[]),
+                        0 => buffer.push(&Value::List(Vec::new())),
                         _ => buffer.push(&self.field(row, column)),
                     }
                 }
