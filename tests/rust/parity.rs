@@ -7,6 +7,7 @@ use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 
 use crate::corpus::properties::apply;
+use seglake::Error;
 use seglake::parity::{
     Change, Extended, Files, Options, Outcome, Parameters, Refused, Report, Set, extend, protect,
     repair, verify,
@@ -60,13 +61,17 @@ pub(crate) fn extended(file: &[u8], end: u64, sidecar: &[u8]) -> Option<Vec<u8>>
             apply(change, &mut Vec::new(), &old, &mut new);
             Ok(())
         });
-        match outcome.unwrap() {
-            Extended::Done => return Some(new),
-            Extended::Refused(refusal) => {
+        let outcome = match outcome {
+            Err(Error::Damage(refusal)) => {
                 assert!(new.is_empty());
-                assert!(!refusal.expected.is_empty() && !refusal.actual.is_empty());
+                let found = refusal.finding;
+                assert!(!found.expected().is_empty() && !found.actual().is_empty());
                 return None;
             }
+            outcome => outcome.unwrap(),
+        };
+        match outcome {
+            Extended::Done => return Some(new),
             Extended::NoFrame => {
                 assert!(new.is_empty());
                 return None;

@@ -1,5 +1,6 @@
 //! Files with parity sidecars, for the properties of those.
 
+use seglake::Error;
 use seglake::checksum::{Key, hash};
 use seglake::parity::{
     Change, Extended, FileKind, Files, Options, Parameters, Report, Set, extend, protect, repair,
@@ -128,13 +129,14 @@ impl Pair {
                 apply(change, &mut Vec::new(), &old, &mut new);
                 Ok(())
             });
-            match extended.unwrap() {
-                Extended::Done => return Some(new),
-                Extended::NoFrame | Extended::Refused(_) => {
+            match extended {
+                Ok(Extended::Done) => return Some(new),
+                Ok(Extended::NoFrame) | Err(Error::Damage(_)) => {
                     assert!(new.is_empty());
                     return None;
                 }
-                Extended::RepairFirst => {
+                Err(error) => panic!("{error}"),
+                Ok(Extended::RepairFirst) => {
                     let now = Self {
                         file: self.file.clone(),
                         sidecar: old,

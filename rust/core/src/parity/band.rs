@@ -20,6 +20,8 @@ pub(super) struct JudgedBand<'a> {
     pub(super) known: KnownBytes,
     /// What its frame is: sound, repaired or lost.
     pub(super) kind: SidecarKind,
+    /// The ranges of its data blocks.
+    pub(super) blocks: Blocks,
     /// How many blocks of each group do not verify.
     damaged: Vec<usize>,
 }
@@ -44,13 +46,11 @@ impl<'a> JudgedBand<'a> {
         if !is_refused && current.has_open_data() {
             current.compute(&mut known, false)?;
         }
-        if !is_refused && current.has_open_data() {
+        let mut superseded = frames.superseded(frame.band).peekable();
+        if !is_refused && current.has_open_data() && superseded.peek().is_some() {
             current.tell(&mut known);
-            let mut is_superseding = false;
-            if frames.superseded(frame.band).next().is_some() {
-                current.hash_unlisted()?;
-            }
-            for superseded in frames.superseded(frame.band) {
+            current.hash_unlisted()?;
+            for superseded in superseded {
                 let mut older = Judged::open(files, set, *superseded)?;
                 older.verify_data(&known, false)?;
                 if older.has_open_data() {
@@ -58,11 +58,8 @@ impl<'a> JudgedBand<'a> {
                     older.compute(&mut known, false)?;
                 }
                 older.tell(&mut known);
-                is_superseding = true;
             }
-            if is_superseding {
-                current.judge_again(&mut known)?;
-            }
+            current.judge_again(&mut known)?;
         }
         Self::with_state(current, known, damaged)
     }
@@ -80,23 +77,16 @@ impl<'a> JudgedBand<'a> {
     fn with_state(current: Judged<'a>, known: KnownBytes, damaged: Vec<usize>) -> Result<Self> {
         let mut band = Self {
             kind: SidecarKind::Sound,
+            blocks: Blocks::default(),
             current,
             known,
             damaged,
         };
+        band.blocks = band.find_blocks()?;
         if !band.current.is_sound()? {
-            let has_lost = band.current.has_open_data() && {
-                let mut lost = false;
-                band.runs(&mut |_, kind| {
-                    lost |= kind == FileKind::Lost;
-                    Ok(())
-                })?;
-                lost
-            };
-            band.kind = if has_lost {
-                SidecarKind::Lost
-            } else {
-                SidecarKind::Repaired
+            band.kind = match band.blocks.lost.is_empty() {
+                true => SidecarKind::Repaired,
+                false => SidecarKind::Lost,
             };
         }
         Ok(band)
@@ -134,17 +124,14 @@ impl<'a> JudgedBand<'a> {
 
     /// Rule 8: gives the data blocks of the band in order, as ranges of bytes within the band that each are of one
     /// kind: sound, repaired or lost. A range of lost blocks may be as long as a head claims; it costs nothing.
-    pub(super) fn runs(
-        &self,
-        give: &mut dyn FnMut(Range<usize>, FileKind) -> Result<()>,
-    ) -> Result<()> {
+    fn runs(&self, mut give: impl FnMut(Range<usize>, FileKind)) -> Result<()> {
         let geometry = &self.current.geometry;
         for (block, proof) in self.current.data.iter().enumerate() {
             let kind = match proof {
                 BlockProof::None => FileKind::Lost,
                 _ => self.kind_of_known(block)?,
             };
-            give(geometry.block(block), kind)?;
+            give(geometry.block(block), kind);
         }
         // After the last entry only superseded frames prove anything.
         let mut at = self.current.data.len();
@@ -158,33 +145,31 @@ impl<'a> JudgedBand<'a> {
             };
             if first < end && at < geometry.blocks {
                 if at < first {
-                    give(at * bytes..first * bytes, FileKind::Lost)?;
+                    give(at * bytes..first * bytes, FileKind::Lost);
                 }
                 for block in first..end {
-                    give(geometry.block(block), self.kind_of_known(block)?)?;
+                    give(geometry.block(block), self.kind_of_known(block)?);
                 }
                 at = end;
             }
         }
         if at < geometry.blocks {
-            give(at * bytes..geometry.len, FileKind::Lost)?;
+            give(at * bytes..geometry.len, FileKind::Lost);
         }
         Ok(())
     }
 
     /// The ranges of a band's data blocks.
-    pub(super) fn blocks(&self) -> Result<Blocks> {
+    fn find_blocks(&self) -> Result<Blocks> {
         let mut blocks = Blocks::default();
         let current = &self.current;
-        self.runs(&mut |range, kind| {
+        self.runs(|range, kind| {
             let (start, end) = (range.start as u64, range.end as u64);
             // Of many lost blocks, the first ones may be there and others not.
             let bytes = current.geometry.block_bytes;
-            let there = (current.file_there / bytes * bytes).min(range.end);
-            let there = if current.file_there >= range.end {
-                end
-            } else {
-                (there as u64).max(start)
+            let there = match current.file_there {
+                there if there >= range.end => end,
+                there => ((there / bytes * bytes) as u64).max(start),
             };
             let parts = [
                 (start, there, Cause::ChecksumMismatch),
@@ -206,7 +191,6 @@ impl<'a> JudgedBand<'a> {
                     worst: self.worst_of(&range),
                 });
             }
-            Ok(())
         })?;
         Ok(blocks)
     }

@@ -70,34 +70,25 @@ impl<'a> Files<'a> {
 
     /// The bytes of the sidecar from `start` to `end`, as far as they are there.
     pub(super) fn read_sidecar(&self, start: u64, end: u64) -> Result<Vec<u8>> {
-        read(self.sidecar, start, end)
+        let len = end.min(self.sidecar.len()).saturating_sub(start);
+        let mut bytes = vec![0; saturating_usize(len)];
+        if !bytes.is_empty() {
+            self.sidecar.read_exact_at(start, &mut bytes)?;
+        }
+        Ok(bytes)
     }
 
     /// Whether a byte of the file is not zero.
     pub(super) fn has_content(&self) -> Result<bool> {
-        let mut start = 0;
-        let mut buffer = vec![0; saturating_usize(self.file_bytes.min(PIECE_BYTES as u64))];
-        while start < self.file_bytes {
-            let len = saturating_usize(self.file_bytes - start).min(buffer.len());
-            let piece = buffer.get_mut(..len).or_bug("no more than a piece")?;
-            self.file.read_exact_at(start, piece)?;
+        let mut piece = vec![0; saturating_usize(self.file_bytes.min(PIECE_BYTES as u64))];
+        for start in (0..self.file_bytes).step_by(PIECE_BYTES) {
+            self.read_file(start, &mut piece)?;
             if piece.iter().any(|byte| *byte != 0) {
                 return Ok(true);
             }
-            start += len as u64;
         }
         Ok(false)
     }
-}
-
-/// The bytes of a source from `start` to `end`, as far as they are there.
-pub(super) fn read(source: &dyn Source, start: u64, end: u64) -> Result<Vec<u8>> {
-    let len = end.min(source.len()).saturating_sub(start);
-    let mut bytes = vec![0; saturating_usize(len)];
-    if !bytes.is_empty() {
-        source.read_exact_at(start, &mut bytes)?;
-    }
-    Ok(bytes)
 }
 
 /// Hashes blocks of a band.

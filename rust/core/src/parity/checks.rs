@@ -8,7 +8,7 @@ use super::band::JudgedBand;
 use super::bytes::{BlockHasher, Files, PIECE_BYTES};
 use super::judge::Judged;
 use super::layout::{Geometry, Set};
-use super::ledger::{FileKind, FileSpan};
+use super::ledger::FileKind;
 use crate::bug::OrBug;
 use crate::error::Result;
 use crate::saturating::saturating_usize;
@@ -46,21 +46,19 @@ impl Checks {
         if !judged.is_as_written()? {
             return Ok(None);
         }
-        let mut hashes = judged.take_table();
+        let [mut hashes, _] = std::mem::take(&mut judged.tables);
         hashes.truncate(judged.geometry.blocks);
         Ok(Some(Self::new(judged, hashes)))
     }
 
-    /// By what was found of a band whose blocks are these ranges of the file. Also returns where bytes of repaired blocks differ from the
-    /// file's, or are missing there: ascending, and they do not touch.
-    pub(super) fn of_judged(
-        band: &mut JudgedBand<'_>,
-        spans: &[FileSpan],
-    ) -> Result<(Self, Vec<Range<u64>>)> {
-        let (differing, patches) = repaired_bytes(band, spans)?;
+    /// By what was found of a band. Also returns where bytes of repaired blocks differ from the file's, or are missing there: ascending,
+    /// and they do not touch.
+    pub(super) fn of_judged(band: &mut JudgedBand<'_>) -> Result<(Self, Vec<Range<u64>>)> {
+        let (differing, patches) = repaired_bytes(band)?;
         let hashes = std::mem::take(&mut band.current.hashes);
         let (start, bytes) = (band.current.band_start, band.current.geometry.block_bytes);
-        let unproven = spans.iter().filter(|span| span.kind != FileKind::Sound);
+        let spans = band.blocks.spans.iter();
+        let unproven = spans.filter(|span| span.kind != FileKind::Sound);
         let unproven = unproven.map(|span| {
             let [first, end] = [span.start, span.end].map(|at| saturating_usize(at - start));
             first / bytes..end.div_ceil(bytes)
@@ -182,14 +180,12 @@ impl Checks {
 }
 
 /// Where bytes of a band's repaired blocks differ from the file's, and these blocks.
-fn repaired_bytes(
-    band: &JudgedBand<'_>,
-    spans: &[FileSpan],
-) -> Result<(Vec<Range<u64>>, Vec<Patch>)> {
+fn repaired_bytes(band: &JudgedBand<'_>) -> Result<(Vec<Range<u64>>, Vec<Patch>)> {
     let (files, band_start) = (band.current.files, band.current.band_start);
     let (mut differing, mut patches) = (Vec::<Range<u64>>::new(), Vec::new());
     let mut old = Vec::new();
-    for span in spans.iter().filter(|span| span.kind == FileKind::Repaired) {
+    let spans = band.blocks.spans.iter();
+    for span in spans.filter(|span| span.kind == FileKind::Repaired) {
         let len = saturating_usize(span.end - span.start);
         let mut bytes = vec![0; len];
         let within = saturating_usize(span.start - band_start);
@@ -259,27 +255,22 @@ impl KeptBlocks {
 }
 
 /// Which blocks of a band that was not judged were proven so far.
+#[derive(Default)]
 pub(super) struct Proven {
+    /// Empty as long as none was.
     blocks: Vec<bool>,
-    left: usize,
+    count: usize,
 }
 
 impl Proven {
-    /// None of so many.
-    pub(super) fn none_of(blocks: usize) -> Self {
-        Self {
-            blocks: vec![false; blocks],
-            left: blocks,
-        }
-    }
-
-    /// Adds blocks, and gives whether these are all.
-    pub(super) fn add(&mut self, blocks: Range<usize>) -> bool {
+    /// Adds blocks, and gives whether these are all that the band has.
+    pub(super) fn add(&mut self, blocks: Range<usize>, all: usize) -> bool {
+        self.blocks.resize(all, false);
         let added = self.blocks.iter_mut().take(blocks.end);
         for is_proven in added.skip(blocks.start) {
-            self.left -= usize::from(!std::mem::replace(is_proven, true));
+            self.count += usize::from(!std::mem::replace(is_proven, true));
         }
-        self.left == 0
+        self.count == all
     }
 
     /// Whether a block was proven.
@@ -289,13 +280,12 @@ impl Proven {
 
     /// The first run of blocks from `first` on that were not proven, up to `end`.
     pub(super) fn open(&self, first: usize, end: usize) -> Range<usize> {
-        let open = |from: usize, is: bool| {
-            let mut blocks = self.blocks.iter().enumerate().take(end).skip(from);
-            let found = blocks.find(|(_, is_proven)| **is_proven == is);
-            found.map_or(end, |(block, _)| block)
+        let mut blocks = first..end;
+        let Some(start) = blocks.find(|block| !self.has(*block)) else {
+            return end..end;
         };
-        let start = open(first, false);
-        start..open(start, true)
+        let more = blocks.take_while(|block| !self.has(*block));
+        start..start + 1 + more.count()
     }
 }
 

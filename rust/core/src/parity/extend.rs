@@ -7,7 +7,7 @@ use super::judge::{BlockProof, Judged};
 use super::layout::{Head, Set};
 use super::ledger::{Cause, Content, SidecarRange};
 use super::report::{Inspection, Options, verify};
-use crate::error::{Error, Result};
+use crate::error::{Error, Finding, Result};
 
 /// What became of an extension.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,21 +19,6 @@ pub enum Extended {
     RepairFirst,
     /// The sidecar has no frame. There are no changes.
     NoFrame,
-    /// There are no changes.
-    Refused(Refusal),
-}
-
-/// Why a sidecar is not extended: what did not verify must not be encoded anew.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// Where the damage begins in the file.
-    pub start: u64,
-    /// Its cause.
-    pub cause: Cause,
-    /// What was expected.
-    pub expected: String,
-    /// What was found.
-    pub actual: String,
 }
 
 /// How far a sidecar covers a file.
@@ -57,7 +42,7 @@ impl Coverage {
     /// [`Error::Io`] if the sidecar cannot be read.
     pub fn read(files: Files<'_>) -> Result<Option<Self>> {
         let frames = Frames::find(&files)?;
-        let last = frames.current().last().map(|(_, frame)| *frame);
+        let last = frames.current().last();
         let coverage = frames.set.zip(last).map(|(set, last)| Self {
             set,
             covered: frames.greatest_covered(),
@@ -87,7 +72,8 @@ impl Coverage {
 /// covered yet, or only in part, are read. The sidecar is not empty.
 ///
 /// # Errors
-/// [`Error::Usage`] if the file has fewer bytes; [`Error::Io`] if bytes cannot be read; errors of `give`.
+/// [`Error::Damage`] if the sidecar is not extended; [`Error::Usage`] if the file has fewer bytes; [`Error::Io`] if bytes cannot be
+/// read; errors of `give`.
 pub fn extend(
     files: Files<'_>,
     end: u64,
@@ -102,12 +88,12 @@ pub fn extend(
     let files = files.with_file_bytes(end);
     // It is refused below for better reasons than that it may be another file.
     let inspection = Inspection::new(&files, Options::default().force(true))?;
-    let last = inspection.frames.current().last().map(|(_, frame)| *frame);
+    let last = inspection.frames.current().last().copied();
     let Some((set, last)) = inspection.frames.set.zip(last) else {
         return Ok(Extended::NoFrame);
     };
-    if let Some(refusal) = refusal(&inspection, &set, &last, end)? {
-        return Ok(refusal);
+    if !may_extend(&inspection, &set, &last, end)? {
+        return Ok(Extended::RepairFirst);
     }
     let added = added(&set, &last, end);
     let is_replaced = added.first().is_some_and(|head| head.band == last.band);
@@ -125,22 +111,19 @@ pub fn extend(
     Ok(Extended::Done)
 }
 
-/// Rule 15: why a sidecar is not extended, at least not yet.
-fn refusal(
-    inspection: &Inspection<'_>,
-    set: &Set,
-    last: &Frame,
-    end: u64,
-) -> Result<Option<Extended>> {
+/// Rule 15: whether a sidecar is extended now; `false` if it has to be repaired first.
+///
+/// # Errors
+/// [`Error::Damage`] if it is not extended at all: what did not verify must not be encoded anew.
+fn may_extend(inspection: &Inspection<'_>, set: &Set, last: &Frame, end: u64) -> Result<bool> {
     let (files, frames) = (inspection.files, &inspection.frames);
-    let refused = |start, cause, expected: String, actual: &str| {
-        let actual = actual.to_owned();
-        Ok(Some(Extended::Refused(Refusal {
-            start,
-            cause,
+    let refused = |start, cause: Cause, expected: String, actual: &str| {
+        let finding = Finding::Parity {
+            cause: cause.in_ledger(),
             expected,
-            actual,
-        })))
+            actual: actual.to_owned(),
+        };
+        Err(Error::damage(files.file.path(), start, finding))
     };
     let covered = frames.greatest_covered();
     if covered > end {
@@ -154,12 +137,12 @@ fn refusal(
         return refused(end, Cause::Truncated, expected, &actual);
     }
     let mut current = frames.current();
-    let is_cut = current.any(|(_, frame)| frame.is_cut(set, files.sidecar.len()));
+    let is_cut = current.any(|frame| frame.is_cut(set, files.sidecar.len()));
     if is_cut || inspection.has_corrupt() {
         let report = verify(*files, Options::default())?;
         let mut damaged = report.file.iter();
         let Some((span, cause)) = damaged.find_map(|span| Some((span, span.cause?))) else {
-            return Ok(Some(Extended::RepairFirst));
+            return Ok(false);
         };
         let expected = format!("bytes up to {} as they were covered", span.end);
         let actual = match cause {
@@ -178,7 +161,7 @@ fn refusal(
     judged.verify_data(&KnownBytes::default(), false)?;
     let mut proofs = judged.data.iter();
     let Some(block) = proofs.position(|proof| *proof != BlockProof::Hash) else {
-        return Ok(None);
+        return Ok(true);
     };
     let start = judged.band_start + judged.geometry.block(block).start as u64;
     let expected = "the block as it was covered".to_owned();
@@ -231,12 +214,8 @@ fn kept(
     }
     if superseded > current {
         kept.clear();
-        let frames = inspection.frames.current().map(|(_, frame)| *frame);
-        kept.extend(frames.filter(is_current).map(|frame| SidecarRange {
-            start: frame.start,
-            end: frame.end,
-            content: Content::Frame(frame),
-        }));
+        let frames = inspection.frames.current().copied();
+        kept.extend(frames.filter(is_current).map(SidecarRange::of));
     }
     kept
 }

@@ -2,12 +2,13 @@
 
 use std::cmp::Reverse;
 
-use super::bytes::{Files, read};
+use super::bytes::Files;
 use super::layout::{Geometry, HEAD_BYTES, Head, MAGIC, Set};
 use crate::bug::OrBug;
+use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::saturating::saturating_usize;
-use crate::source::Source;
+use crate::source::{Source, Window};
 
 /// A frame of a sidecar.
 #[derive(Clone, Copy, Debug)]
@@ -78,11 +79,9 @@ impl Frames {
     }
 
     /// The current frames by band.
-    pub(super) fn current(&self) -> impl Iterator<Item = (usize, &Frame)> {
-        let frames = self.order.iter().copied();
-        frames
-            .filter_map(|index| Some((index, self.all.get(index)?)))
-            .filter(|(_, frame)| frame.is_current)
+    pub(super) fn current(&self) -> impl Iterator<Item = &Frame> {
+        let frames = self.order.iter().filter_map(|index| self.all.get(*index));
+        frames.filter(|frame| frame.is_current)
     }
 
     /// The superseded frames of a band, in the order of rule 7.
@@ -223,21 +222,19 @@ fn next_pair(heads: &mut Heads<'_>, set: &Set, start: u64, end: u64) -> Result<O
 }
 
 /// How many bytes are read at a time to search them.
-const WINDOW_BYTES: u64 = 64 << 10;
+const WINDOW_BYTES: usize = 64 << 10;
 
 /// Finds heads in a sidecar.
 pub(super) struct Heads<'a> {
     source: &'a dyn Source,
-    window: Vec<u8>,
-    window_start: u64,
+    window: Window,
 }
 
 impl<'a> Heads<'a> {
     pub(super) fn new(source: &'a dyn Source) -> Self {
         Self {
             source,
-            window: Vec::new(),
-            window_start: 0,
+            window: Window::default(),
         }
     }
 
@@ -256,37 +253,26 @@ impl<'a> Heads<'a> {
 
     /// The first head from `start` on and before `end`.
     pub(super) fn next(&mut self, mut start: u64, end: u64) -> Result<Option<(u64, Head)>> {
-        let last = self.source.len().saturating_sub(HEAD_BYTES as u64 - 1);
+        let (source, window) = (self.source, &mut self.window);
+        let last = source.len().saturating_sub(HEAD_BYTES as u64 - 1);
         let end = end.min(last);
         while start < end {
-            let from = start.checked_sub(self.window_start);
-            let from = from.and_then(|from| usize::try_from(from).ok());
-            let rest = from.and_then(|from| self.window.get(from..));
-            let Some(rest) = rest.filter(|rest| rest.len() >= HEAD_BYTES) else {
-                // Nothing is read twice, except for the bytes of a head that two windows share.
-                self.window = read(self.source, start, start + WINDOW_BYTES)?;
-                self.window_start = start;
-                continue;
-            };
-            let Some(found) = rest
-                .windows(MAGIC.len())
-                .position(|bytes| bytes == MAGIC.as_slice())
-            else {
-                start += (rest.len() - MAGIC.len() + 1) as u64;
+            window.load(source, start, HEAD_BYTES, WINDOW_BYTES)?;
+            let bytes = Cursor::new(window.bytes(source, start)).run_up_to(WINDOW_BYTES);
+            let mut places = bytes.windows(MAGIC.len());
+            let Some(found) = places.position(|bytes| bytes == MAGIC.as_slice()) else {
+                start += (bytes.len() - MAGIC.len() + 1) as u64;
                 continue;
             };
             start += found as u64;
             if start >= end {
                 break;
             }
-            if let Some(bytes) = rest.get(found..).and_then(<[u8]>::first_chunk) {
-                if let Some(head) = Head::parse(bytes) {
-                    return Ok(Some((start, head)));
-                }
-                start += 1;
-            } else {
-                self.window.clear();
+            let head = window.exact_array(source, start, WINDOW_BYTES)?;
+            if let Some(head) = Head::parse(head) {
+                return Ok(Some((start, head)));
             }
+            start += 1;
         }
         Ok(None)
     }

@@ -42,7 +42,7 @@ pub(super) struct Judged<'a> {
     /// entry of the last block may be that of fewer bytes, and zeros in place of the others.
     agreed: usize,
     /// The entries of both tables, as far as they are there.
-    tables: [Vec<u64>; 2],
+    pub(super) tables: [Vec<u64>; 2],
     /// The data blocks, up to the last one with an entry. If that is not the last block, the frame is cut off inside
     /// of its first table and has no parity.
     pub(super) data: Vec<BlockProof>,
@@ -57,6 +57,19 @@ impl<'a> Judged<'a> {
     pub(super) fn open(files: &'a Files<'a>, set: Set, frame: Frame) -> Result<Self> {
         let geometry = frame.geometry(&set);
         let band_start = set.band_start(frame.band);
+        let read_table = |front: usize| {
+            let start = front + HEAD_BYTES;
+            let end = start + geometry.entries() * ENTRY_BYTES;
+            let bytes = read_frame(files, &frame, start..end)?;
+            let entries = bytes.as_chunks::<ENTRY_BYTES>().0.iter();
+            Result::Ok(entries.map(|entry| u64::from_be_bytes(*entry)).collect())
+        };
+        let tables: [Vec<u64>; 2] = [read_table(0)?, read_table(geometry.second_front())?];
+        let seen = tables.iter().map(Vec::len).fold(0, usize::max);
+        let seen = seen.min(geometry.blocks);
+        let there = frame.end.min(files.sidecar.len());
+        let parity_start = frame.start + geometry.front_bytes() as u64;
+        let there = saturating_usize(there.saturating_sub(parity_start)) / geometry.block_bytes;
         let mut judged = Self {
             files,
             set,
@@ -66,27 +79,12 @@ impl<'a> Judged<'a> {
             band_start,
             file_there: saturating_usize(files.file_bytes.saturating_sub(band_start)),
             agreed: geometry.len,
-            tables: [Vec::new(), Vec::new()],
-            data: Vec::new(),
-            parity: Vec::new(),
-            hashes: Vec::new(),
+            tables,
+            data: vec![BlockProof::None; seen],
+            parity: vec![false; there.min(geometry.parity_blocks())],
+            hashes: vec![0; seen],
         };
-        let table_bytes = geometry.entries() * ENTRY_BYTES;
-        let starts = [HEAD_BYTES, geometry.second_front() + HEAD_BYTES];
-        for (table, start) in judged.tables.iter_mut().zip(starts) {
-            let bytes = read_frame(files, &frame, start..start + table_bytes)?;
-            let entries = bytes.as_chunks::<ENTRY_BYTES>().0;
-            table.extend(entries.iter().map(|entry| u64::from_be_bytes(*entry)));
-        }
         judged.agreed = judged.find_agreed()?;
-        let [first, second] = &judged.tables;
-        let seen = first.len().max(second.len());
-        judged.data = vec![BlockProof::None; seen.min(geometry.blocks)];
-        judged.hashes = vec![0; judged.data.len()];
-        let there = frame.end.min(files.sidecar.len());
-        let parity_start = frame.start + geometry.front_bytes() as u64;
-        let there = saturating_usize(there.saturating_sub(parity_start)) / geometry.block_bytes;
-        judged.parity = vec![false; there.min(geometry.parity_blocks())];
         Ok(judged)
     }
 
@@ -130,9 +128,7 @@ impl<'a> Judged<'a> {
             .tables
             .iter()
             .all(|table| table.get(block) == Some(&hash));
-        Ok(!(is_of_both
-            && self.has_head(0, false)?
-            && self.has_head(self.geometry.second_front(), true)?))
+        Ok(!(is_of_both && self.has_heads()?))
     }
 
     /// Whether a hash is that of an entry, in either table.
@@ -279,16 +275,11 @@ impl<'a> Judged<'a> {
     pub(super) fn is_as_written(&self) -> Result<bool> {
         let is_whole = !self.frame.is_cut(&self.set, self.files.sidecar.len());
         let [first, second] = &self.tables;
-        Ok(is_whole
-            && first == second
-            && self.has_head(0, false)?
-            && self.has_head(self.geometry.second_front(), true)?)
+        Ok(is_whole && first == second && self.has_heads()?)
     }
 
-    /// The entries of the first table.
-    pub(super) fn take_table(&mut self) -> Vec<u64> {
-        let [first, _] = &mut self.tables;
-        std::mem::take(first)
+    fn has_heads(&self) -> Result<bool> {
+        Ok(self.has_head(0, false)? && self.has_head(self.geometry.second_front(), true)?)
     }
 
     fn has_head(&self, start: usize, is_second: bool) -> Result<bool> {

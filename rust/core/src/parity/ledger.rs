@@ -7,7 +7,7 @@ use super::frames::{Frame, Frames};
 use super::layout::HEAD_BYTES;
 use crate::error::Result;
 use crate::ledger::overlapping;
-use crate::words::words;
+use crate::words::{self, words};
 
 words! {
     /// Why a range of a file or of its sidecar is damaged.
@@ -18,6 +18,17 @@ words! {
         Truncated = "truncated",
         /// No frame has or covers these bytes.
         Unreferenced = "unreferenced",
+    }
+}
+
+impl Cause {
+    /// What ledgers and errors of any format call it.
+    pub(super) const fn in_ledger(self) -> words::Cause {
+        match self {
+            Self::ChecksumMismatch => words::Cause::ChecksumMismatch,
+            Self::Truncated => words::Cause::LengthOutOfBounds,
+            Self::Unreferenced => words::Cause::Unreferenced,
+        }
     }
 }
 
@@ -200,32 +211,31 @@ pub(super) fn lost_ranges(ledger: &[FileSpan], mut blocks: Vec<LostRange>) -> Ve
 pub(super) fn gaps(files: &Files<'_>, frames: &Frames, has_corrupt: bool) -> Vec<FileSpan> {
     let covered = frames.greatest_covered();
     let end = files.file_bytes.max(covered);
-    let blocks = frames.current().filter_map(|(_, frame)| {
+    let blocks = frames.current().filter_map(|frame| {
         let start = frames.set?.band_start(frame.band);
         Some((start, start + u64::from(frame.len)))
     });
     let (mut spans, mut at) = (Vec::new(), 0);
     for (start, block_end) in blocks.chain([(end, end)]) {
-        // Where the file ends, and where what was covered does, kinds change.
-        let limits = [covered, files.file_bytes].map(|limit| limit.clamp(at, start.max(at)));
-        let [first, second] = [limits[0].min(limits[1]), limits[0].max(limits[1])];
-        for (start, end) in [(at, first), (first, second), (second, start)] {
-            let (kind, cause) = if start >= files.file_bytes {
+        while at < start {
+            // Where the file ends, and where what was covered does, kinds change.
+            let limits = [covered, files.file_bytes].into_iter();
+            let end = limits.filter(|limit| *limit > at).fold(start, u64::min);
+            let (kind, cause) = if at >= files.file_bytes {
                 (FileKind::Lost, Some(Cause::Truncated))
-            } else if start < covered || has_corrupt {
+            } else if at < covered || has_corrupt {
                 (FileKind::Unverified, Some(Cause::Unreferenced))
             } else {
                 (FileKind::Uncovered, None)
             };
-            push(
-                &mut spans,
-                FileSpan {
-                    start,
-                    end,
-                    kind,
-                    cause,
-                },
-            );
+            let span = FileSpan {
+                start: at,
+                end,
+                kind,
+                cause,
+            };
+            push(&mut spans, span);
+            at = end;
         }
         at = at.max(block_end);
     }
@@ -267,11 +277,7 @@ pub(super) fn sidecar_ranges(files: &Files<'_>, frames: &Frames) -> Result<Vec<S
                 content: Content::Corrupt,
             });
         }
-        ranges.push(SidecarRange {
-            start: frame.start,
-            end: frame.end,
-            content: Content::Frame(*frame),
-        });
+        ranges.push(SidecarRange::of(*frame));
         at = frame.end;
     }
     if at < files.sidecar.len() {
@@ -291,6 +297,14 @@ pub(super) fn sidecar_ranges(files: &Files<'_>, frames: &Frames) -> Result<Vec<S
 }
 
 impl SidecarRange {
+    pub(super) const fn of(frame: Frame) -> Self {
+        Self {
+            start: frame.start,
+            end: frame.end,
+            content: Content::Frame(frame),
+        }
+    }
+
     /// Whether these are bytes of no frame that may be what is left of one.
     pub(super) fn is_corrupt(&self) -> bool {
         matches!(self.content, Content::Corrupt)

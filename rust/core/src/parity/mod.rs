@@ -50,7 +50,7 @@ pub use bytes::Files;
 #[doc(hidden)]
 pub use encode::{Change, protect};
 #[doc(hidden)]
-pub use extend::{Coverage, Extended, Refusal, extend};
+pub use extend::{Coverage, Extended, extend};
 
 pub(crate) use layout::MAGIC;
 pub use layout::Parameters;

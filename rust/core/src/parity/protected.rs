@@ -132,12 +132,16 @@ struct KnownBands {
 
 /// What was verified of a band.
 enum BandState {
-    /// None of its blocks was read.
-    None,
     /// These blocks were proven.
     Blocks(Proven),
     /// All blocks were proven, or the band was judged.
     Band(Arc<BandVerdict>),
+}
+
+impl Default for BandState {
+    fn default() -> Self {
+        Self::Blocks(Proven::default())
+    }
 }
 
 /// What is known of a band that was judged, or all of whose blocks were proven.
@@ -232,7 +236,7 @@ impl ProtectedSource {
             gaps,
             first_lost: OnceLock::new(),
             state: Mutex::new(KnownBands {
-                known: places.iter().map(|_| BandState::None).collect(),
+                known: places.iter().map(|_| BandState::default()).collect(),
                 recent: VecDeque::new(),
             }),
             blocks: KeptBlocks::default(),
@@ -409,23 +413,17 @@ impl ProtectedSource {
     pub fn report(&self, mut poll: impl FnMut() -> Result<()>) -> Result<Report> {
         let all = self.all(&mut poll)?;
         let mut blocks = Blocks::default();
-        let mut worst: Option<WorstGroup> = None;
-        let mut sidecar: Vec<_> = self.ranges.iter().map(|range| range.span(None)).collect();
-        let mut frames = Vec::with_capacity(all.len());
+        let ranges = self.ranges.iter().map(|range| (range.span(None), None));
+        let mut ranges: Vec<_> = ranges.collect();
         for (place, found) in self.places.iter().zip(&all) {
             poll()?;
             blocks.add(&found.blocks);
-            let (span, group) = self.frame_of(place, found)?;
-            if let Some(known) = sidecar.get_mut(place.range) {
-                *known = span;
-            }
-            frames.push((place.range, group));
+            let range = ranges.get_mut(place.range);
+            *range.or_bug("the range of a frame")? = self.frame_of(place, found)?;
         }
         // In the order of the sidecar, as when it is judged at once.
-        frames.sort_by_key(|(range, _)| *range);
-        for (_, group) in frames {
-            worst = WorstGroup::worse(worst, group);
-        }
+        let (sidecar, groups): (_, Vec<_>) = ranges.into_iter().unzip();
+        let worst = groups.into_iter().fold(None, WorstGroup::worse);
         self.inspect(|inspection| inspection.sum_up(blocks, sidecar, worst))
     }
 
@@ -449,7 +447,7 @@ impl ProtectedSource {
         let known = known.or_bug_default("the bands of a range");
         let found = known.iter().filter_map(|known| match known {
             BandState::Band(found) => Some(found.clone()),
-            BandState::None | BandState::Blocks(_) => None,
+            BandState::Blocks(_) => None,
         });
         found.collect()
     }
@@ -578,15 +576,11 @@ impl ProtectedSource {
     /// Notes that blocks were proven, unless the band was judged.
     fn note(&self, place: usize, blocks: Range<usize>) {
         let mut state = self.lock();
-        if let (Some(known), Some(band)) = (state.known.get_mut(place), self.places.get(place)) {
-            if matches!(known, BandState::None) {
-                *known = BandState::Blocks(Proven::none_of(band.geometry.blocks));
-            }
-            if let BandState::Blocks(proven) = known
-                && proven.add(blocks)
-            {
-                *known = BandState::Band(Arc::new(BandVerdict::proven(band)));
-            }
+        if let (Some(known), Some(band)) = (state.known.get_mut(place), self.places.get(place))
+            && let BandState::Blocks(proven) = known
+            && proven.add(blocks, band.geometry.blocks)
+        {
+            *known = BandState::Band(Arc::new(BandVerdict::proven(band)));
         }
     }
 
@@ -646,13 +640,12 @@ impl ProtectedSource {
             let range = inspection.ranges.get(band.range);
             let range = range.or_bug("the range of a frame")?;
             let mut judged = inspection.judge(range)?.or_bug("a current frame")?;
-            let blocks = judged.blocks()?;
-            let (checks, differing) = Checks::of_judged(&mut judged, &blocks.spans)?;
+            let (checks, differing) = Checks::of_judged(&mut judged)?;
             let found = BandVerdict {
-                blocks,
+                frame: OnceLock::from((range.span(Some(&judged)), judged.worst())),
+                blocks: judged.blocks,
                 differing,
                 is_proven: false,
-                frame: OnceLock::from((range.span(Some(&judged)), judged.worst())),
             };
             Ok((found, checks))
         })?;
@@ -702,10 +695,7 @@ fn lost_in(spans: &[FileSpan], range: &Range<u64>) -> impl Iterator<Item = Span>
         start: span.start.max(range.start),
         end: span.end.min(range.end),
         kind: Kind::Corrupt,
-        cause: Some(match span.cause {
-            Some(Cause::Truncated) => ledger::Cause::LengthOutOfBounds,
-            _ => ledger::Cause::ChecksumMismatch,
-        }),
+        cause: span.cause.map(Cause::in_ledger),
     })
 }
 

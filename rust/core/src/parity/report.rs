@@ -15,6 +15,7 @@ use super::ledger::{
     WorstGroup, file_ledger, gaps, lost_ranges, sidecar_ranges,
 };
 use crate::error::{Error, Result};
+use crate::saturating::saturating_usize;
 use crate::setters::setters;
 use crate::words::words;
 
@@ -156,7 +157,7 @@ impl<'a> Inspection<'a> {
             return Ok(None);
         }
         let mut has_current = false;
-        for (_, frame) in self.frames.current() {
+        for frame in self.frames.current() {
             has_current = true;
             let mut judged = Judged::open(self.files, set, *frame)?;
             judged.verify_data(&KnownBytes::default(), true)?;
@@ -200,7 +201,7 @@ impl<'a> Inspection<'a> {
         for range in self.ranges.iter() {
             let band = self.judge(range)?;
             if let Some(band) = &band {
-                blocks.add(&band.blocks()?);
+                blocks.add(&band.blocks);
                 worst = WorstGroup::worse(worst, band.worst());
             }
             sidecar.push(range.span(band.as_ref()));
@@ -306,20 +307,21 @@ fn give_blocks(
     give: &mut dyn FnMut(Change<'_>) -> Result<()>,
 ) -> Result<()> {
     let current = &band.current;
-    let mut buffer = Vec::with_capacity(current.geometry.block_bytes.min(PIECE_BYTES));
-    band.runs(&mut |range, kind| {
-        if kind != FileKind::Repaired {
-            return Ok(());
+    let mut bytes = Vec::new();
+    let spans = band.blocks.spans.iter();
+    for span in spans.filter(|span| span.kind == FileKind::Repaired) {
+        for offset in (span.start..span.end).step_by(PIECE_BYTES) {
+            bytes.resize(saturating_usize(span.end - offset).min(PIECE_BYTES), 0);
+            let within = saturating_usize(offset - current.band_start);
+            band.known
+                .read(current.files, current.band_start, within, &mut bytes)?;
+            give(Change::File {
+                offset,
+                bytes: &bytes,
+            })?;
         }
-        buffer.resize(range.len(), 0);
-        let start = current.band_start;
-        band.known
-            .read(current.files, start, range.start, &mut buffer)?;
-        give(Change::File {
-            offset: start + range.start as u64,
-            bytes: &buffer,
-        })
-    })
+    }
+    Ok(())
 }
 
 /// Gives the frame of a band, encoded anew.

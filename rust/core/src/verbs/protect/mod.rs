@@ -13,13 +13,13 @@ use super::paths::{led_to, refuse_same, suffixed};
 use super::stages::{CountingSource, Stages};
 use crate::bug::OrBug;
 use crate::disk::DiskRef;
-use crate::error::{Error, Finding, Result};
+use crate::error::{Error, Result};
 use crate::output::LockedFile;
-use crate::parity::{self, Coverage, Extended, Files, Parameters, Refusal, Set};
+use crate::parity::{self, Coverage, Extended, Files, Parameters, Set};
 use crate::setters::setters;
 use crate::source::{FileSource, Source, Unchanged};
 use crate::walk::Options;
-use crate::words::{Cause, words};
+use crate::words::words;
 pub(super) use sidecar::Assembly;
 use verified::VerifiedFile;
 
@@ -293,7 +293,6 @@ impl Job<'_, '_> {
                     return self.protected(change, healed, parameters, end);
                 }
                 Extended::NoFrame => return Err(self.no_frame()),
-                Extended::Refused(refusal) => return Err(self.refused(refusal)),
                 Extended::RepairFirst if healed => {
                     return None.or_bug("a sidecar that is not to be repaired again");
                 }
@@ -336,19 +335,6 @@ impl Job<'_, '_> {
     fn no_frame(&self) -> Error {
         let next = "it is none, or nothing of it is left: begin a new one with `as_it_is`, or name another with `sidecar`";
         parity::no_frame(Some(self.sidecar), next)
-    }
-
-    fn refused(&self, found: Refusal) -> Error {
-        let finding = Finding::Parity {
-            cause: match found.cause {
-                parity::Cause::ChecksumMismatch => Cause::ChecksumMismatch,
-                parity::Cause::Truncated => Cause::LengthOutOfBounds,
-                parity::Cause::Unreferenced => Cause::Unreferenced,
-            },
-            expected: found.expected,
-            actual: found.actual,
-        };
-        Error::damage(self.file.path(), found.start, finding)
     }
 
     fn protected(
