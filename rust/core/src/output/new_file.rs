@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use super::{LockedFile, NOT_PLACED, folder, prefix, refuse_irregular};
 use crate::bug::OrBug;
-use crate::disk::{Disk, DiskFile, DiskRef, Handle, Opening, Owner, Stat};
+use crate::disk::{DiskRef, Handle, Opening, Owner, Stat};
 use crate::error::{Error, Result};
 use crate::source::FileSource;
 
@@ -33,9 +32,7 @@ impl NewFile {
     /// # Errors
     /// [`Error::Io`] if `path` exists and `overwrite` is not set, or if its folder cannot be written to.
     pub(crate) fn create(disk: &DiskRef, path: &Path, overwrite: bool) -> Result<Self> {
-        Self::begin(disk, path, overwrite, |disk, path| {
-            disk.open(path, Opening::New)
-        })
+        Self::begin(disk, path, overwrite, None)
     }
 
     /// Begins a file that holds bytes of another one, `like`: on Unix nobody may read or write it who may not that one.
@@ -48,17 +45,10 @@ impl NewFile {
         overwrite: bool,
         like: &Path,
     ) -> Result<Self> {
-        Self::begin(disk, path, overwrite, |disk, path| {
-            disk.create_like(path, like)
-        })
+        Self::begin(disk, path, overwrite, Some(like))
     }
 
-    fn begin(
-        disk: &DiskRef,
-        path: &Path,
-        overwrite: bool,
-        make: impl Fn(&dyn Disk, &Path) -> std::io::Result<Arc<dyn DiskFile>>,
-    ) -> Result<Self> {
+    fn begin(disk: &DiskRef, path: &Path, overwrite: bool, like: Option<&Path>) -> Result<Self> {
         let failed = |error| Error::io(Some(path), "cannot open for writing", error);
         if !overwrite && disk.is_taken(path) {
             return Err(failed(ErrorKind::AlreadyExists.into()));
@@ -67,7 +57,15 @@ impl NewFile {
         if path.file_name().is_none() {
             return Err(failed(ErrorKind::IsADirectory.into()));
         }
-        let made = disk.temporary(folder(path), &prefix(path), ".tmp", make);
+        let made = disk.temporary(
+            folder(path),
+            &prefix(path),
+            ".tmp",
+            |disk, path| match like {
+                None => disk.open(path, Opening::New),
+                Some(like) => disk.create_like(path, like),
+            },
+        );
         let (file, temporary) = made.map_err(failed)?;
         Ok(Self {
             file: Handle::new(file),

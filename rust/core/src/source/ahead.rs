@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::Source;
+use super::{Source, passed_on};
 use crate::bug::OrBug;
 use crate::error::{Error, Result};
 use crate::saturating::saturating_usize;
@@ -62,6 +62,7 @@ const NAMED: &str = "a piece that has the bytes it is found by";
 ///
 /// An error of such a thread is returned to the read that needs the bytes. If none does, it is dropped.
 pub struct ReadAhead {
+    source: Arc<dyn Source>,
     shared: Arc<Shared>,
 }
 
@@ -135,31 +136,29 @@ impl ReadAhead {
             sizes,
             ..Cache::default()
         };
+        let shared = Shared {
+            source: source.clone(),
+            sizes,
+            state: Mutex::new(state),
+            arrived: Condvar::new(),
+        };
         Self {
-            shared: Arc::new(Shared {
-                source,
-                sizes,
-                state: Mutex::new(state),
-                arrived: Condvar::new(),
-            }),
+            source,
+            shared: Arc::new(shared),
         }
     }
 }
 
 impl Source for ReadAhead {
     fn len(&self) -> u64 {
-        self.shared.source.len()
-    }
-
-    fn path(&self) -> Option<&Path> {
-        self.shared.source.path()
+        self.source.len()
     }
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         let (shared, len) = (&self.shared, buffer.len() as u64);
         let within = offset.checked_add(len).is_some_and(|end| end <= self.len());
         if !within {
-            return shared.source.read_exact_at(offset, buffer); // its error says what is wrong
+            return self.source.read_exact_at(offset, buffer); // its error says what is wrong
         }
         let (mut at, mut left) = (offset, buffer);
         while !left.is_empty() {
@@ -183,17 +182,7 @@ impl Source for ReadAhead {
         Ok(())
     }
 
-    fn beside(&self, extension: &str) -> Result<Option<Arc<dyn Source>>> {
-        self.shared.source.beside(extension)
-    }
-
-    fn is_replaceable(&self) -> bool {
-        self.shared.source.is_replaceable()
-    }
-
-    fn confirm(&self) -> Result<()> {
-        self.shared.source.confirm()
-    }
+    passed_on!(other);
 }
 
 /// Copies as much as exists and fits. Returns the number of bytes.

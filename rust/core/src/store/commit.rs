@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::log::SegmentLog;
 use super::options::Durability;
-use super::state::{Batch, Failure, Guard, LogState, NewRecord, Outcome, SegmentEnd, again};
+use super::state::{Batch, Failure, Guard, LogState, NewRecord, Outcome, SegmentEnd};
 use crate::disk::Handle;
 use crate::engine::Writer as _;
 use crate::error::{Error, Result};
@@ -137,7 +137,7 @@ impl SegmentLog {
                 self.commit(state, false);
                 state = self.state();
                 if let Some(Err(Failure::Refused(error))) = batch.0.get() {
-                    return Err(again(error));
+                    return Err(error.again());
                 }
             }
         }
@@ -284,7 +284,7 @@ impl SegmentLog {
     /// The error for a writer of these records.
     pub(super) fn failed(&self, failure: &Failure, uuids: &[Uuid]) -> Error {
         match failure {
-            Failure::Refused(error) => again(error),
+            Failure::Refused(error) => error.again(),
             Failure::Unknown(reason) => self.unknown(uuids, &[], reason),
         }
     }

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use super::lock::Lock;
 use super::mark::MarkFile;
-use super::state::again;
 use crate::disk::Owner;
 use crate::error::{Error, Result};
 use crate::sync::{self, Condvar, Instant, JoinHandle, Mutex, MutexGuard, Unpoisoned as _};
@@ -68,10 +67,10 @@ impl Shared {
     fn change<T>(&self, change: impl FnOnce(&mut Marks) -> Result<T>) -> Result<T> {
         let mut marks = self.marks();
         if let Some(error) = &marks.error {
-            return Err(again(error));
+            return Err(error.again());
         }
         change(&mut marks).inspect_err(|error| {
-            marks.error = Some(again(error));
+            marks.error = Some(error.again());
             self.has_failed.store(true, Ordering::Release);
         })
     }

@@ -273,11 +273,3 @@ const RECORD_BYTES: u64 = 16 + 1 + 4 + 8;
 pub(super) const fn record_bytes(record: &NewRecord<'_>) -> u64 {
     RECORD_BYTES + record.type_.len() as u64 + record.value.len() as u64
 }
-
-/// An error that several callers get.
-pub(super) fn again(error: &Error) -> Error {
-    match error {
-        Error::Io { .. } => error.again(),
-        other => Error::Usage(other.to_string()),
-    }
-}

@@ -226,16 +226,10 @@ fn check_names(source: &[Column], to: &[Column], conversion: &ConvertOptions<'_>
             names(to)
         )));
     }
-    let is_column = |name: &str| source.iter().any(|column| column.name == name);
-    let is_field = |name: &str| {
-        let column = name.split_once('.');
-        column.is_some_and(|(column, _)| is_column(column))
-    };
-    let unknown = conversion
-        .drop
-        .iter()
-        .find(|name| !is_column(name) && !is_field(name));
-    if let Some(name) = unknown {
+    // Of a field, the name begins with that of its column.
+    let is_of = |name: &str, column: &Column| name.split('.').next() == Some(column.name);
+    let is_known = |name: &String| source.iter().any(|column| is_of(name, column));
+    if let Some(name) = conversion.drop.iter().find(|name| !is_known(name)) {
         return Err(Error::Usage(format!(
             "{name} is dropped, but the source has no such column: expected one of {}",
             names(source)

@@ -65,7 +65,8 @@ pub fn verify_in_parts(
     bytes: u64,
     mut progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<Report> {
-    let (format, options) = for_verifying(&*source, options)?;
+    let format = resolve(&*source, options)?;
+    let options = options.for_ledger().format(format);
     let parts = match threads {
         0 | 1 => Vec::new(),
         _ => split(source.clone(), &options, bytes)?,
@@ -115,11 +116,6 @@ fn by_sidecar(
     }
     report.parity = Some(parity);
     Ok(report)
-}
-
-fn for_verifying(source: &dyn Source, options: &Options) -> Result<(&'static Format, Options)> {
-    let format = resolve(source, options)?;
-    Ok((format, options.for_ledger().format(format)))
 }
 
 fn verify_whole(
@@ -215,7 +211,7 @@ impl Parts<'_> {
             let begun = begun
                 .map_err(|error| Error::io(None, "cannot start a thread to verify with", error));
             let verified = begun.and_then(|()| self.collect(&found, caller, progress));
-            self.stop();
+            self.stopped.store(true, Ordering::Release);
             verified
         })
     }
@@ -249,10 +245,6 @@ impl Parts<'_> {
         }
     }
 
-    fn stop(&self) {
-        self.stopped.store(true, Ordering::Release);
-    }
-
     /// Verifies parts until none is left, or one fails: then the others stop, too.
     fn work(&self, found: &Sender<Verified>) {
         while !self.stopped.load(Ordering::Acquire) {
@@ -261,12 +253,10 @@ impl Parts<'_> {
                 return;
             };
             let report = self.read(part);
+            let was_stopped = report.is_err() && self.stopped.swap(true, Ordering::AcqRel);
             // What stopped it is told by who did.
-            if matches!(report, Err(Error::Interrupted)) && self.stopped.load(Ordering::Acquire) {
+            if was_stopped && matches!(report, Err(Error::Interrupted)) {
                 return;
-            }
-            if report.is_err() {
-                self.stop();
             }
             let _ = found.put((place, report), 0); // it is received as long as threads run
         }

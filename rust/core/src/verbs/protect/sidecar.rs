@@ -171,14 +171,10 @@ impl<'a> Assembly<'a> {
         if let Some(output) = self.output.take() {
             return Ok(Some(output));
         }
-        let is_same = match *self.kept {
-            [] => self.old_bytes() == 0,
-            [(0, end)] => self.old_bytes() == end,
-            _ => false,
-        };
-        match is_same {
-            true => Ok(None),
-            false => self.begin().map(Some),
+        match *self.kept {
+            [] if self.old_bytes() == 0 => Ok(None),
+            [(0, end)] if self.old_bytes() == end => Ok(None),
+            _ => self.begin().map(Some),
         }
     }
 
@@ -207,7 +203,7 @@ impl<'a> Assembly<'a> {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(in crate::verbs) fn into_new(mut self) -> Result<Option<NewFile>> {
+    pub(in crate::verbs) fn complete(&mut self) -> Result<Option<NewFile>> {
         match self.written()? {
             Some(Output::New { file, out }) => flushed(file, out).map(Some),
             Some(Output::AppendedFrames(_)) => None.or_bug("a sidecar that is written anew"),

@@ -131,19 +131,11 @@ impl Piece {
 
     /// Whether `next` continues this one, in both files and with the same kind and cause.
     fn is_continued_by(&self, next: &Self) -> bool {
-        let goes_on = match (self.place, next.place) {
-            (Place::Recovered { .. }, Place::Recovered { .. }) => true,
-            (
-                Place::Quarantine { kind, cause, .. },
-                Place::Quarantine {
-                    kind: next_kind,
-                    cause: next_cause,
-                    ..
-                },
-            ) => (kind, cause) == (next_kind, next_cause),
-            _ => false,
-        };
-        goes_on && self.end == next.start && self.at().checked_add(self.len()) == Some(next.at())
+        let mut place = self.place;
+        match &mut place {
+            Place::Recovered { at } | Place::Quarantine { at, .. } => *at += self.len(),
+        }
+        self.end == next.start && place == next.place
     }
 }
 

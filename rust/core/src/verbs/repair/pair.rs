@@ -5,7 +5,6 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::{Job, damaged_name};
-use crate::bug::OrBug;
 use crate::disk::{DiskRef, Stat};
 use crate::engine::each_piece;
 use crate::error::{Error, Result};
@@ -104,8 +103,8 @@ pub(super) struct New<'a> {
     pair: &'a Pair,
     pub(super) file: Option<NewFile>,
     pub(super) sidecar: Option<NewFile>,
-    /// What the sidecar is put together with, until it is complete.
-    assembly: Option<Assembly<'a>>,
+    /// What the sidecar is put together with.
+    assembly: Assembly<'a>,
     /// How many bytes of the file changed or were added.
     pub(super) changed: u64,
 }
@@ -132,7 +131,7 @@ impl<'a> New<'a> {
             pair,
             file: None,
             sidecar: None,
-            assembly: Some(assembly),
+            assembly,
             changed: 0,
         };
         if pair.old.is_none() {
@@ -146,10 +145,9 @@ impl<'a> New<'a> {
     /// # Errors
     /// [`Error::Usage`] if the old file cannot be kept; [`Error::Io`]; [`Error::Interrupted`].
     pub(super) fn add(&mut self, change: Change<'_>) -> Result<()> {
-        match (change, &mut self.assembly) {
-            (Change::File { offset, bytes }, _) => self.write_to_file(offset, bytes),
-            (change, Some(sidecar)) => sidecar.add(change),
-            (_, None) => None.or_bug("a change before the sidecar is complete"),
+        match change {
+            Change::File { offset, bytes } => self.write_to_file(offset, bytes),
+            change => self.assembly.add(change),
         }
     }
 
@@ -158,9 +156,7 @@ impl<'a> New<'a> {
     /// # Errors
     /// As [`add`](Self::add).
     pub(super) fn finish(&mut self) -> Result<()> {
-        if let Some(assembly) = self.assembly.take() {
-            self.sidecar = assembly.into_new()?;
-        }
+        self.sidecar = self.assembly.complete()?;
         if let (Some(_), Some((_, old))) = (&self.sidecar, &self.pair.old) {
             old.refuse_taken(self.job.disk)?;
         }
