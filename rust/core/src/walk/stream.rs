@@ -118,7 +118,7 @@ pub(crate) trait Framed: Unit {
     }
 
     /// Goes past a sound unit, the last of the records.
-    fn commit(scan: &mut Stream<Self>, header: Self::Header, is_held: bool) -> Result<()>;
+    fn commit(scan: &mut Stream<Self>, header: Self::Header) -> Result<()>;
 }
 
 /// Why a unit was not judged to be sound. Boxed, since a larger result would pass through memory for each unit.
@@ -394,7 +394,7 @@ impl<U: Framed> Stream<U> {
                 self.input.load_up_to(at, whole, whole)?;
                 continue;
             }
-            let committed = U::commit(self, header, is_held);
+            let committed = U::commit(self, header);
             if committed.is_err() || !is_wanted {
                 self.records.pop();
             }

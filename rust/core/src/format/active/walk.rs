@@ -355,7 +355,7 @@ impl Framed for Active {
         reaches(scan.input.bound, range)?.other_last(header.uuid)
     }
 
-    fn commit(scan: &mut ActiveScan, header: Header, _: bool) -> Result<()> {
+    fn commit(scan: &mut ActiveScan, header: Header) -> Result<()> {
         scan.state.last = Some(header.uuid);
         scan.state.batch_limit = scan.state.batch_limit.saturating_add(header.total());
         Ok(())

@@ -65,12 +65,10 @@ impl System {
     pub(super) fn read<B: Bytes>(reader: &mut Reader<B>) -> Read<Self> {
         let version = reader.uint("version")?;
         let checkpointer = reader.counted(Counts::Back, "checkpointer")?;
-        let checkpoint = if checkpointer == 0 {
+        let checkpoint = reader.only_if(checkpointer == 0, |reader| {
             let hash = reader.run(KEY_BYTES, "the checkpoint's tree hash")?;
-            Some((hash, reader.uint("the checkpoint's length")?))
-        } else {
-            None
-        };
+            Ok((hash, reader.uint("the checkpoint's length")?))
+        })?;
         Ok(Self {
             version,
             checkpointer,
@@ -95,11 +93,7 @@ impl Message {
             abi: reader.uint("abi")?,
             batch: reader.counted(Counts::Batch, "batch")?,
             value: reader.buffer("value")?,
-            keys: if references {
-                Some(keys(reader)?)
-            } else {
-                None
-            },
+            keys: reader.only_if(references, keys)?,
         };
         reader.finish()?;
         Ok(message)

@@ -7,6 +7,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::layout::Key;
+use crate::bug::OrBug;
 use crate::error::{Error, Result, name};
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
@@ -131,13 +132,10 @@ impl KeyTable {
 }
 
 fn to_hex<S: Serializer>(keys: &[u8], serializer: S) -> std::result::Result<S::Ok, S::Error> {
-    let digit = |nibble: u8| match nibble {
-        0..10 => char::from(b'0' + nibble),
-        _ => char::from(b'a' - 10 + nibble),
-    };
-    let text: String = keys
-        .iter()
-        .flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)])
+    let digits = keys.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    let digits = digits.map(|digit| char::from_digit(digit.into(), 16));
+    let text: String = digits
+        .map(|digit| digit.or_bug_default("a digit"))
         .collect();
     serializer.serialize_str(&text)
 }

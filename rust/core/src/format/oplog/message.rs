@@ -104,16 +104,6 @@ impl Message {
             Self::Autobase(_) => None,
         }
     }
-
-    /// The references that need to be resolved, if there are any.
-    fn references(&self) -> Option<(&draft::Message, Items)> {
-        match self {
-            Self::Draft(message) if message.keys.is_some() && message.clock.count > 0 => {
-                Some((message, message.clock))
-            }
-            _ => None,
-        }
-    }
 }
 
 const fn key_run(keys: Items) -> Run {
@@ -135,12 +125,12 @@ impl Record {
     ) -> Read<Self> {
         let mut reader = Reader::new(bytes, 0, len);
         let message = Message::read(&mut reader, dialect)?;
-        let dangling = match message.references() {
-            Some((references, clock)) => {
-                reader.go_to(clock.at);
-                references.dangling(&mut reader, Scope { seq, keys })?
+        let dangling = match &message {
+            Message::Draft(message) if message.keys.is_some() => {
+                reader.go_to(message.clock.at);
+                message.dangling(&mut reader, Scope { seq, keys })?
             }
-            None => None,
+            _ => None,
         };
         Ok(Self {
             position: 0,

@@ -123,9 +123,6 @@ fn edits(
 /// Writes a message with its length before it.
 fn put_message(salvage: &mut Salvage<'_>, record: &Record, edits: &[Edit]) -> Result<()> {
     let saved: u64 = edits.iter().map(Edit::saved).sum();
-    if edits.is_empty() {
-        return salvage.carry(record.position..record.end());
-    }
     let mut at = if saved == 0 {
         record.position
     } else {
@@ -150,10 +147,6 @@ impl Dropped {
     /// How many are before message `seq`.
     fn before(&self, seq: u64) -> u64 {
         self.0.partition_point(|dropped| *dropped < seq) as u64
-    }
-
-    fn contains(&self, seq: u64) -> bool {
-        self.0.binary_search(&seq).is_ok()
     }
 
     /// The first one from message `first` through message `last`.
@@ -204,7 +197,7 @@ impl Renumbering<'_> {
         let Counted { what, value, .. } = *counted;
         match counted.counts {
             Counts::Back => self.back(what, value),
-            Counts::Number if self.dropped.contains(value) => {
+            Counts::Number if self.dropped.within(value, value).is_some() => {
                 Err(format!("{what} is {value}, a message that is damaged"))
             }
             Counts::Number => Ok(value - self.dropped.before(value)),
@@ -227,7 +220,7 @@ impl Renumbering<'_> {
                 "{what} leads {distance} messages back, before the first one"
             ));
         };
-        if self.dropped.contains(target) {
+        if self.dropped.within(target, target).is_some() {
             return Err(format!(
                 "{what} leads to message {target}, which is damaged"
             ));

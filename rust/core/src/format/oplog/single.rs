@@ -122,9 +122,6 @@ pub fn decode_system(bytes: &[u8], dialect: Dialect) -> Result<System<'_>> {
 fn damage(stop: Stop) -> Error {
     match stop {
         Stop::Error(error) => *error,
-        Stop::Fault(fault) => {
-            let finding = fault.finding();
-            Error::damage(None, fault.at(), finding)
-        }
+        Stop::Fault(fault) => Error::damage(None, fault.at, fault.finding),
     }
 }

@@ -208,7 +208,7 @@ impl Framed for Oplog {
                 scan.records.push(record);
                 Ok(())
             }
-            Err(Stop::Fault(fault)) => Err(stream::Stop::Fault(Box::new(fault.finding()))),
+            Err(Stop::Fault(fault)) => Err(stream::Stop::Fault(Box::new(fault.finding))),
             Err(Stop::Error(error)) => Err(stream::Stop::Error(error)),
         }
     }
@@ -220,7 +220,7 @@ impl Framed for Oplog {
     }
 
     #[inline]
-    fn commit(scan: &mut OplogScan, _: Frame, is_held: bool) -> Result<()> {
+    fn commit(scan: &mut OplogScan, frame: Frame) -> Result<()> {
         let record = scan.records.last().or_bug("the message that was judged")?;
         if let Some(keys) = record.message.keys() {
             let (table, start) = (&mut scan.state.keys, record.start());
@@ -228,7 +228,10 @@ impl Framed for Oplog {
             let keys = start.saturating_add(keys.at)..start.saturating_add(keys.end());
             scan.input.pieces(keys, |piece| table.extend(piece))?;
         }
-        if !is_held {
+        let total = frame.total();
+        if total > LIMITS.unverified_bytes
+            && (scan.input.bytes(record.position).len() as u64) < total
+        {
             scan.unit.large = Some(Large::new(&scan.input, record.clone()));
         }
         scan.state.seq += 1;

@@ -126,7 +126,7 @@ impl Framed for TfRecord {
     }
 
     #[inline]
-    fn commit(scan: &mut Stream<Self>, _: Header, _: bool) -> Result<()> {
+    fn commit(scan: &mut Stream<Self>, _: Header) -> Result<()> {
         scan.state.proven = true;
         Ok(())
     }

@@ -25,7 +25,9 @@ use super::layout::columns::{
     VALUE, VERSION,
 };
 use super::layout::fields::{heads, nullable, read_heads, values};
-use super::layout::{Body, Bytes, Counts, Fault, Items, KEY_BYTES, Read, Reader, Run};
+use super::layout::{Body, Bytes, Counts, Items, KEY_BYTES, Read, Reader, Run, Stop};
+use crate::error::Finding;
+use crate::ledger::Cause;
 use crate::record::Value;
 
 const SIGNATURE_BYTES: u64 = 64;
@@ -42,7 +44,7 @@ const HAS_ABI: u64 = 2;
 const LEAST_INDEXER_BYTES: u64 = 1 + 2 * KEY_BYTES;
 
 /// Where the fields of a message are. Fields that its version lacks are `None`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Message {
     version: u64,
     node: Node,
@@ -103,7 +105,13 @@ impl Message {
             0 => read_v0(reader),
             1 => read_v1(reader),
             2 => v2::read(reader),
-            version => Err(Fault::Version { version }.into()),
+            version => Err(Stop::fault(0, || {
+                Finding::words(
+                    Cause::UnsupportedVersion,
+                    "version 0, 1 or 2 of the dialect autobase",
+                    format!("version {version}"),
+                )
+            })),
         }
     }
 
@@ -246,23 +254,15 @@ fn read_v1<B: Bytes>(reader: &mut Reader<B>) -> Read<Message> {
     let flags = reader.uint("flags")?;
     let mut message = Message {
         version: 1,
-        checkpoint: None,
-        digest: None,
         max_supported_version: Some(max_supported_version),
         optimistic: Some(flags & IS_OPTIMISTIC != 0),
-        trace: None,
-        extra: None,
         flags,
-        node: Node::default(),
+        ..Message::default()
     };
     if flags & HAS_CHECKPOINT != 0 {
         message.checkpoint = Some(old_checkpoint(reader)?);
         let pointer = reader.counted(Counts::Back, "a digest's pointer")?;
-        let key = if pointer == 0 {
-            Some(reader.run(KEY_BYTES, "a digest's key")?)
-        } else {
-            None
-        };
+        let key = reader.only_if(pointer == 0, digest_key)?;
         message.digest = Some(Digest { pointer, key });
     }
     message.node = Node::read(reader)?;
@@ -270,42 +270,33 @@ fn read_v1<B: Bytes>(reader: &mut Reader<B>) -> Read<Message> {
     Ok(message)
 }
 
+fn digest_key<B: Bytes>(reader: &mut Reader<B>) -> Read<Run> {
+    reader.run(KEY_BYTES, "a digest's key")
+}
+
 fn read_v0<B: Bytes>(reader: &mut Reader<B>) -> Read<Message> {
     let flags = reader.uint("flags")?;
-    let checkpoint = if flags & HAS_CHECKPOINT != 0 {
-        skip_digest(reader)?;
-        Some(old_checkpoint(reader)?)
-    } else {
-        None
-    };
-    let node = Node::read(reader)?;
-    skip_additional(reader)?;
-    let max_supported_version = if reader.left() > 0 {
-        reader.uint("max supported version")?
-    } else {
-        0
-    };
-    reader.finish()?;
-    Ok(Message {
-        version: 0,
-        node,
-        checkpoint,
-        digest: None,
-        max_supported_version: Some(max_supported_version),
-        optimistic: None,
-        trace: None,
-        extra: None,
+    let mut message = Message {
         flags,
-    })
+        max_supported_version: Some(0),
+        ..Message::default()
+    };
+    if flags & HAS_CHECKPOINT != 0 {
+        skip_digest(reader)?;
+        message.checkpoint = Some(old_checkpoint(reader)?);
+    }
+    message.node = Node::read(reader)?;
+    skip_additional(reader)?;
+    if reader.left() > 0 {
+        message.max_supported_version = Some(reader.uint("max supported version")?);
+    }
+    reader.finish()?;
+    Ok(message)
 }
 
 fn old_checkpoint<B: Bytes>(reader: &mut Reader<B>) -> Read<Checkpoint> {
     let count = reader.count("checkpointers", 1)?;
-    let system = if count > 0 {
-        Some(old_checkpointer(reader)?)
-    } else {
-        None
-    };
+    let system = reader.only_if(count > 0, old_checkpointer)?;
     let user = Items {
         at: reader.at(),
         count: count.saturating_sub(1),
@@ -322,14 +313,9 @@ fn old_checkpoint<B: Bytes>(reader: &mut Reader<B>) -> Read<Checkpoint> {
 
 fn old_checkpointer<B: Bytes>(reader: &mut Reader<B>) -> Read<Checkpointer> {
     let checkpointer = reader.counted(Counts::Back, "a checkpointer")?;
-    let checkpoint = if checkpointer == 0 {
-        Some(index_checkpoint(reader)?)
-    } else {
-        None
-    };
     Ok(Checkpointer {
         checkpointer,
-        checkpoint,
+        checkpoint: reader.only_if(checkpointer == 0, index_checkpoint)?,
     })
 }
 

@@ -9,14 +9,12 @@
 //! trace:        system array(uint) ‖ encryption array(uint) ‖ user array(view uint ‖ blocks array(uint))
 //! ```
 
-use super::{Checkpoint, Checkpointer, Digest, Message, Node, Trace, index_checkpoint};
+use super::{Checkpoint, Checkpointer, Digest, Message, Node, Trace, digest_key, index_checkpoint};
 use crate::error::{Error, Result};
 use crate::format::oplog::layout::fields::{
     absent, all, binary, fixed, list, parts, present, put_heads, uint,
 };
-use crate::format::oplog::layout::{
-    Bytes, Counts, Items, KEY_BYTES, Read, Reader, put_buffer, put_uint,
-};
+use crate::format::oplog::layout::{Bytes, Counts, Items, Read, Reader, put_buffer, put_uint};
 use crate::record::Value;
 
 /// The outer flags: which frames are present, and fields that need no bytes.
@@ -33,8 +31,8 @@ const ENCRYPTION: u64 = 2;
 const USER: u64 = 4;
 
 /// The flags of a checkpointer.
-const HAS_CHECKPOINTER: u8 = 1;
-const HAS_CHECKPOINT: u8 = 2;
+const HAS_CHECKPOINTER: u64 = 1;
+const HAS_CHECKPOINT: u64 = 2;
 
 /// The flags of a digest.
 const HAS_POINTER: u64 = 1;
@@ -43,9 +41,11 @@ const HAS_KEY: u64 = 2;
 pub(super) fn read<B: Bytes>(reader: &mut Reader<B>) -> Read<Message> {
     let node = Node::read(reader)?;
     let flags = reader.uint("flags")?;
-    let checkpoint = frame(reader, flags & CHECKPOINT != 0, "checkpoint", checkpoint)?;
-    let digest = frame(reader, flags & DIGEST != 0, "digest", digest)?;
-    let trace = frame(reader, flags & TRACE != 0, "trace", trace)?;
+    let checkpoint = reader.only_if(flags & CHECKPOINT != 0, |reader| {
+        reader.frame("checkpoint", checkpoint)
+    })?;
+    let digest = reader.only_if(flags & DIGEST != 0, |reader| reader.frame("digest", digest))?;
+    let trace = reader.only_if(flags & TRACE != 0, |reader| reader.frame("trace", trace))?;
     let left = reader.left();
     let extra = reader.run(left, "later fields")?;
     Ok(Message {
@@ -53,64 +53,37 @@ pub(super) fn read<B: Bytes>(reader: &mut Reader<B>) -> Read<Message> {
         node,
         checkpoint,
         digest,
-        max_supported_version: None,
         optimistic: Some(flags & OPTIMISTIC != 0),
         trace,
         extra: Some(extra).filter(|extra| extra.len > 0),
         flags,
+        ..Message::default()
     })
-}
-
-fn frame<B: Bytes, T>(
-    reader: &mut Reader<B>,
-    present: bool,
-    what: &'static str,
-    content: impl FnOnce(&mut Reader<B>) -> Read<T>,
-) -> Read<Option<T>> {
-    if present {
-        reader.frame(what, content).map(Some)
-    } else {
-        Ok(None)
-    }
 }
 
 fn checkpoint<B: Bytes>(reader: &mut Reader<B>) -> Read<Checkpoint> {
     let flags = reader.uint("a checkpoint's flags")?;
-    let view = |reader: &mut Reader<B>, flag| {
-        let present = flags & flag != 0;
-        present.then(|| checkpointer(reader)).transpose()
-    };
-    let system = view(reader, SYSTEM)?;
-    let encryption = view(reader, ENCRYPTION)?;
-    let user = if flags & USER != 0 {
-        Some(reader.items("the user views' checkpoints", 1, |reader| {
-            checkpointer(reader).map(drop)
-        })?)
-    } else {
-        None
-    };
     Ok(Checkpoint {
-        system,
-        encryption,
-        user,
+        system: reader.only_if(flags & SYSTEM != 0, checkpointer)?,
+        encryption: reader.only_if(flags & ENCRYPTION != 0, checkpointer)?,
+        user: reader.only_if(flags & USER != 0, |reader| {
+            reader.items("the user views' checkpoints", 1, |reader| {
+                checkpointer(reader).map(drop)
+            })
+        })?,
     })
 }
 
 pub(super) fn checkpointer<B: Bytes>(reader: &mut Reader<B>) -> Read<Checkpointer> {
-    let flags = reader.u8("a checkpointer's flags")?;
+    let flags: u64 = reader.u8("a checkpointer's flags")?.into();
     let checkpointer = if flags & HAS_CHECKPOINTER != 0 {
         reader.counted(Counts::Back, "a checkpointer")?
     } else {
         0
     };
-    let checkpoint = if flags & HAS_CHECKPOINT != 0 {
-        Some(index_checkpoint(reader)?)
-    } else {
-        None
-    };
     Ok(Checkpointer {
         checkpointer,
-        checkpoint,
+        checkpoint: reader.only_if(flags & HAS_CHECKPOINT != 0, index_checkpoint)?,
     })
 }
 
@@ -121,11 +94,7 @@ fn digest<B: Bytes>(reader: &mut Reader<B>) -> Read<Digest> {
     } else {
         0
     };
-    let key = if flags & HAS_KEY != 0 {
-        Some(reader.run(KEY_BYTES, "a digest's key")?)
-    } else {
-        None
-    };
+    let key = reader.only_if(flags & HAS_KEY != 0, digest_key)?;
     Ok(Digest { pointer, key })
 }
 
@@ -275,29 +244,19 @@ fn put_checkpoint(out: &mut Vec<u8>, checkpoint: &Value<'_>) -> Result<()> {
 fn put_checkpointer(out: &mut Vec<u8>, view: &Value<'_>, name: &str) -> Result<()> {
     let [checkpointer, signature, length] = parts(view, name)?;
     let checkpointer = uint(checkpointer, format_args!("the checkpointer of {name}"))?;
-    let checkpoint = if (signature, length) == (&Value::Null, &Value::Null) {
-        None
-    } else {
-        let signature = fixed::<64>(signature, format_args!("the signature of {name}"))?;
-        Some((
-            signature,
-            uint(length, format_args!("the length of {name}"))?,
-        ))
-    };
-    let mut flags = 0;
-    if checkpointer != 0 {
-        flags |= HAS_CHECKPOINTER;
-    }
-    if checkpoint.is_some() {
-        flags |= HAS_CHECKPOINT;
-    }
-    out.push(flags);
+    let has_checkpoint = (signature, length) != (&Value::Null, &Value::Null);
+    // Few bits, and so one byte.
+    put_uint(
+        out,
+        flag(checkpointer != 0, HAS_CHECKPOINTER) | flag(has_checkpoint, HAS_CHECKPOINT),
+    );
     if checkpointer != 0 {
         put_uint(out, checkpointer);
     }
-    if let Some((signature, length)) = checkpoint {
+    if has_checkpoint {
+        let signature = fixed::<64>(signature, format_args!("the signature of {name}"))?;
         out.extend_from_slice(signature);
-        put_uint(out, length);
+        put_uint(out, uint(length, format_args!("the length of {name}"))?);
     }
     Ok(())
 }

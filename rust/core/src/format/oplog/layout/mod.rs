@@ -22,67 +22,11 @@ pub(crate) type Key = [u8; 32];
 /// The length of a key or a tree hash.
 pub(crate) const KEY_BYTES: u64 = size_of::<Key>() as u64;
 
-/// Why a message does not decode. Offsets are relative to its beginning, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
-    /// A field extends past the end of what contains it.
-    Short {
-        what: &'static str,
-        at: u64,
-        needed: u64,
-        left: u64,
-    },
-    /// An array claims more than [`MAX_ITEMS`].
-    TooMany {
-        what: &'static str,
-        at: u64,
-        count: u64,
-    },
-    /// Bytes are left after the last field.
-    Trailing { at: u64, left: u64 },
-    /// A version that the dialect lacks.
-    Version { version: u64 },
-}
-
-impl Fault {
-    /// The offset of the fault in the message.
-    pub(crate) const fn at(&self) -> u64 {
-        match self {
-            Self::Short { at, .. } | Self::TooMany { at, .. } | Self::Trailing { at, .. } => *at,
-            Self::Version { .. } => 0,
-        }
-    }
-
-    pub(crate) fn finding(&self) -> Finding {
-        let beyond = Cause::LengthOutOfBounds;
-        match self {
-            Self::Short {
-                what,
-                at,
-                needed,
-                left,
-            } => Finding::words(
-                beyond,
-                format!("{needed} bytes for {what} at byte {at} of the message"),
-                format!("{left} bytes left in what contains it"),
-            ),
-            Self::TooMany { what, at, count } => Finding::words(
-                beyond,
-                format!("at most {MAX_ITEMS} items in {what} at byte {at} of the message"),
-                format!("{count}"),
-            ),
-            Self::Trailing { at, left } => Finding::words(
-                Cause::TrailingBytes,
-                format!("the message to end with its last field, after byte {at}"),
-                format!("{left} bytes more"),
-            ),
-            Self::Version { version } => Finding::words(
-                Cause::UnsupportedVersion,
-                "version 0, 1 or 2 of the dialect autobase",
-                format!("version {version}"),
-            ),
-        }
-    }
+/// Why a message does not decode, and where, in bytes from its beginning.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) at: u64,
+    pub(crate) finding: Finding,
 }
 
 /// Why reading a message ended early.
@@ -100,10 +44,12 @@ impl From<Error> for Stop {
     }
 }
 
-impl From<Fault> for Stop {
+impl Stop {
+    /// The message does not decode: at `at`, this was found. Its words are made here, so that no reader has room for them.
     #[cold]
-    fn from(fault: Fault) -> Self {
-        Self::Fault(Box::new(fault))
+    pub(crate) fn fault(at: u64, finding: impl FnOnce() -> Finding) -> Self {
+        let finding = finding();
+        Self::Fault(Box::new(Fault { at, finding }))
     }
 }
 
@@ -261,13 +207,13 @@ impl<B: Bytes> Reader<B> {
     #[cold]
     fn short(&self, what: &'static str, at: u64, needed: u64) -> Stop {
         let left = self.end.saturating_sub(at);
-        let fault = Fault::Short {
-            what,
-            at,
-            needed,
-            left,
-        };
-        fault.into()
+        Stop::fault(at, || {
+            Finding::words(
+                Cause::LengthOutOfBounds,
+                format!("{needed} bytes for {what} at byte {at} of the message"),
+                format!("{left} bytes left in what contains it"),
+            )
+        })
     }
 
     #[inline]
@@ -359,7 +305,13 @@ impl<B: Bytes> Reader<B> {
             return Err(self.short(what, here, needed));
         }
         if count > MAX_ITEMS {
-            return Err(Fault::TooMany { what, at, count }.into());
+            return Err(Stop::fault(at, || {
+                Finding::words(
+                    Cause::LengthOutOfBounds,
+                    format!("at most {MAX_ITEMS} items in {what} at byte {at} of the message"),
+                    format!("{count}"),
+                )
+            }));
         }
         Ok(count)
     }
@@ -404,12 +356,29 @@ impl<B: Bytes> Reader<B> {
         content
     }
 
+    /// Reads what is there only if `present`.
+    #[inline(always)]
+    pub(crate) fn only_if<T>(
+        &mut self,
+        present: bool,
+        read: impl FnOnce(&mut Self) -> Read<T>,
+    ) -> Read<Option<T>> {
+        Ok(if present { Some(read(self)?) } else { None })
+    }
+
     /// Fails if bytes are left over.
     pub(crate) fn finish(&self) -> Read<()> {
-        match self.left() {
-            0 => Ok(()),
-            left => Err(Fault::Trailing { at: self.at, left }.into()),
+        let (at, left) = (self.at, self.left());
+        if left == 0 {
+            return Ok(());
         }
+        Err(Stop::fault(at, || {
+            Finding::words(
+                Cause::TrailingBytes,
+                format!("the message to end with its last field, after byte {at}"),
+                format!("{left} bytes more"),
+            )
+        }))
     }
 }
 
