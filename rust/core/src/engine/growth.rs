@@ -268,13 +268,12 @@ impl Growth {
             return Ok(before.clone());
         }
         let (first, identity) = self.identity(true)?;
-        let (offset, last) = match self.up_to {
-            Some(_) => (0, None),
-            None => (source.len(), Last::of(source, 0, source.len())?),
-        };
-        let end = match self.up_to {
-            Some(_) => None,
-            None => FileEnd::find(self.format, &self.source, &self.options, None)?,
+        let (offset, last, end) = match self.up_to {
+            Some(_) => (0, None, None),
+            None => {
+                let end = FileEnd::find(self.format, &self.source, &self.options, None)?;
+                (source.len(), Last::of(source, 0, source.len())?, end)
+            }
         };
         Ok(Position {
             format: self.format,
@@ -344,7 +343,7 @@ impl FileEnd {
 
 /// Finds the first sound unit of a file, and the identity by it.
 pub(crate) fn first_unit(
-    format: &Format,
+    format: &'static Format,
     source: &Arc<dyn Source>,
     options: &Options,
 ) -> Result<Option<(Extent, Identity)>> {
@@ -367,7 +366,8 @@ pub(crate) fn first_unit(
             Some(Value::Uuid(uuid)) if rows.position(0) == unit.start => Some(uuid),
             _ => None,
         };
-        let first = Extent::of_first(format, unit);
+        let (at, nbytes) = (unit.start, unit.len());
+        let first = Extent { at, nbytes }.of_unit(format);
         let identity = Identity::at(&**source, format, first, uuid)?;
         return Ok(identity.map(|identity| (first, identity)));
     }

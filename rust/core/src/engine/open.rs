@@ -5,7 +5,7 @@ use std::path::Path;
 use std::slice;
 use std::sync::{Arc, OnceLock};
 
-use super::{Format, Growth, OpenWalk, Unfinished};
+use super::{Format, Growth};
 use crate::bug::OrBug;
 use crate::error::{Error, Result};
 use crate::ledger::{Kind, RecordRun, Span};
@@ -15,9 +15,7 @@ use crate::record::{Checked, Column, RecordId, Scalar};
 use crate::source::{Source, data_end_after};
 use crate::spec::filter::Tests;
 use crate::spec::{Filter, Spec, Tail};
-use crate::walk::layers::{
-    Confirming, EmptyWalk, Failing, Filtering, Layered, WalkLayer, confirmed_damage,
-};
+use crate::walk::layers::{EmptyWalk, Filtering, Layered, Outermost, WalkLayer, confirmed_damage};
 use crate::walk::sidecar::{Comparison, SidecarWalk, judge_hits};
 use crate::walk::{Begin, Carry, Eof, Hits, Lookup, Opening, Options, Part, Step, Walk};
 
@@ -44,7 +42,7 @@ pub enum Start<'a> {
 impl Format {
     /// Opens a walk of a file of this format, as [`open`](crate::format::open) does.
     pub(crate) fn open(
-        &self,
+        &'static self,
         source: Arc<dyn Source>,
         options: &Options,
         start: Start<'_>,
@@ -67,16 +65,15 @@ impl Format {
 
     /// The same for a purpose.
     pub(crate) fn open_for(
-        &self,
+        &'static self,
         source: Arc<dyn Source>,
         options: &Options,
         opening: Opening<'_>,
     ) -> Result<Box<dyn Walk>> {
         match growing(self, &*source, options, opening.begin)? {
             Some(growing) => {
-                let format = (self.walk, self.unfinished);
                 self.open_around(source.clone(), &growing, opening, |walk, options| {
-                    Pending::around(walk, format, source, options)
+                    Pending::around(walk, self, source, options)
                 })
             }
             None => self.open_around(source, options, opening, |walk, _| walk),
@@ -96,13 +93,8 @@ impl Format {
         if options.prunes() && options.filter.is_contradictory() {
             return Ok(Box::new(EmptyWalk::new(self, &*source)));
         }
-        let with_values;
-        let options = if !options.values && rest.needs_values(columns) {
-            with_values = options.clone().values(true);
-            &with_values
-        } else {
-            options
-        };
+        let needs_values = options.values || rest.needs_values(columns);
+        let options = &options.clone().values(needs_values);
         let begins = matches!(opening.begin, Begin::Beginning);
         let protected = ProtectedSource::of(&*source);
         let comparison = protected.map(|own| Comparison::new(own, options, &opening));
@@ -120,7 +112,7 @@ impl Format {
         source: Arc<dyn Source>,
         options: &Options,
     ) -> Result<Box<dyn Lookup>> {
-        options.filter.check(self, self.columns(options.dialect))?;
+        options.filter.all(self, self.columns(options.dialect))?;
         Ok(Box::new(OpenLookup {
             format: self,
             identifier: self.identifying(options.dialect).collect(),
@@ -142,11 +134,7 @@ fn layered(
 ) -> Box<dyn Walk> {
     let walk = Filtering::around(walk, rest);
     let walk = SidecarWalk::around(walk, comparison);
-    let walk = match source.is_replaceable() {
-        true => Confirming::around(walk, source),
-        false => walk,
-    };
-    Failing::around(walk)
+    Outermost::around(walk, source)
 }
 
 /// The look-up of any format. Identifiers and conditions that its records cannot have are refused. Walks and hits get the layers
@@ -162,14 +150,6 @@ struct OpenLookup {
 }
 
 impl OpenLookup {
-    /// What was found, or the damage that was met. An object that was replaced meanwhile has neither.
-    fn confirmed<T>(&self, found: Result<T>) -> Result<T> {
-        match self.source.is_replaceable() {
-            true => confirmed_damage(found, &*self.source),
-            false => found,
-        }
-    }
-
     /// How the file's records are checked.
     fn checked(&self) -> Result<Checked> {
         if let Some(checked) = self.checked.get() {
@@ -196,7 +176,7 @@ impl Lookup for OpenLookup {
         if let Some(id) = ids.iter().find(|id| !id.fits(&self.identifier)) {
             return Err(no_such_id(self.format, id));
         }
-        let mut hits = self.confirmed(self.hits(ids))?;
+        let mut hits = confirmed_damage(self.hits(ids), &*self.source)?;
         if self.source.is_replaceable() && hits.places.contains(&None) {
             self.source.confirm()?;
         }
@@ -217,7 +197,7 @@ impl Lookup for OpenLookup {
                     .to_owned(),
             ));
         }
-        let walk = self.confirmed(self.lookup.range(filter))?;
+        let walk = confirmed_damage(self.lookup.range(filter), &*self.source)?;
         let protected = ProtectedSource::of(&*self.source);
         let comparison = protected.map(|own| Comparison::of_lookup(own, &self.options));
         Ok(layered(walk, rest, comparison, self.source.clone()))
@@ -283,11 +263,9 @@ pub(super) fn growing(
 /// A walk of a file that its writer has open. Where it would wait for more, it settles what it has found so far, and covers the rest.
 pub(super) struct Pending {
     walk: Box<dyn Walk>,
+    format: &'static Format,
     source: Arc<dyn Source>,
-    /// Opens the file as one that is complete.
-    open: OpenWalk,
-    /// Whether its end is one unit that is being written, and so no damage.
-    unfinished: Option<Unfinished>,
+    /// Those of a file that is complete.
     options: Options,
     /// Where the unfinished bytes begin, once that is known.
     end: Option<u64>,
@@ -298,24 +276,29 @@ impl Pending {
     /// Wraps a walk that was opened with options that are [`growing`].
     pub(super) fn around(
         walk: Box<dyn Walk>,
-        (open, unfinished): (OpenWalk, Option<Unfinished>),
+        format: &'static Format,
         source: Arc<dyn Source>,
         options: &Options,
     ) -> Box<dyn Walk> {
         Box::new(Layered(Self {
             walk,
+            format,
             source,
-            open,
-            unfinished,
             options: options.clone().eof(Eof::Final),
             end: None,
             tail: None,
         }))
     }
 
+    /// Goes on as in a file that is complete.
+    fn reopen(&mut self, begin: Begin<'_>) -> Result<Step> {
+        self.walk = (self.format.walk)(self.source.clone(), &self.options, begin.into())?;
+        self.walk.step()
+    }
+
     /// Whether the bytes that are not finished are one unit that is being written. Anything else is damage, whoever has the file open.
     fn is_unfinished(&self, tail: &Span) -> Result<bool> {
-        match self.unfinished {
+        match self.format.unfinished {
             Some(unfinished) => unfinished(&*self.source, &self.options, tail),
             None => Ok(false),
         }
@@ -346,9 +329,7 @@ impl WalkLayer for Pending {
             match self.walk.step()? {
                 // Nothing was given so far, and more will not make the key the right one.
                 Step::Wait if self.walk.suspects_key() => {
-                    self.walk =
-                        (self.open)(self.source.clone(), &self.options, Begin::Beginning.into())?;
-                    return self.walk.step();
+                    return self.reopen(Begin::Beginning);
                 }
                 Step::Wait => {
                     let tail = self.rest(self.walk.offset())?;
@@ -357,9 +338,7 @@ impl WalkLayer for Pending {
                             .walk
                             .carry()
                             .or_bug("a walk that waits to have a state")?;
-                        let begin = Begin::Carry(&carry);
-                        self.walk = (self.open)(self.source.clone(), &self.options, begin.into())?;
-                        return self.walk.step();
+                        return self.reopen(Begin::Carry(&carry));
                     }
                     self.end = Some(tail.start);
                 }

@@ -133,12 +133,6 @@ impl Extent {
         self.at.saturating_add(self.nbytes)
     }
 
-    /// What identifies a file of which this is the first unit.
-    pub(crate) fn of_first(format: &Spec, unit: &Span) -> Self {
-        let (at, nbytes) = (unit.start, unit.len());
-        Self { at, nbytes }.of_unit(format)
-    }
-
     /// What identifies the unit that is there.
     pub(super) fn of_unit(self, format: &Spec) -> Self {
         let Self { at, nbytes } = self;

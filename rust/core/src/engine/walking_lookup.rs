@@ -29,75 +29,60 @@ impl WalkingLookup {
             options,
         }
     }
-
-    /// Plans one walk that meets all records of `ids`.
-    fn plan(&self, ids: &[RecordId]) -> Sought {
-        let identifying: Vec<_> = self.format.identifying(self.options.dialect).collect();
-        let mut plan = Sought {
-            filter: Filter::default(),
-            missing: BTreeMap::new(),
-            ascends: matches!(identifying.as_slice(), [column] if column.order == Order::Ascending),
-            columns: self.format.identifying_places(self.options.dialect),
-        };
-        for (place, id) in ids.iter().enumerate() {
-            plan.missing.entry(id.clone()).or_default().push(place);
-        }
-        if let Some((first, _)) = plan.missing.first_key_value().filter(|_| plan.ascends) {
-            for (value, column) in first.values().iter().zip(identifying) {
-                plan.filter = plan.filter.at_least(column.name, value.clone());
-            }
-        }
-        plan
-    }
-}
-
-/// What one walk looks for.
-struct Sought {
-    /// The places of the identifying columns.
-    columns: Vec<usize>,
-    filter: Filter,
-    /// Identifiers that were not met yet, with their places in the request.
-    missing: BTreeMap<RecordId, Vec<usize>>,
-    /// Whether records ascend by the identifier, so that none follows a greater one.
-    ascends: bool,
 }
 
 impl Sealed for WalkingLookup {}
 
 impl Lookup for WalkingLookup {
+    /// One walk meets all records of `ids`.
     fn get(&self, ids: &[RecordId]) -> Result<Hits> {
-        let mut plan = self.plan(ids);
+        // Identifiers that were not met yet, with their places in the request.
+        let mut missing: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for (place, id) in ids.iter().enumerate() {
+            missing.entry(id.clone()).or_default().push(place);
+        }
         let mut hits = Hits {
             places: vec![None; ids.len()],
             ..Hits::default()
         };
-        if plan.missing.is_empty() {
+        let Some((first, _)) = missing.first_key_value() else {
             return Ok(hits);
+        };
+        let dialect = self.options.dialect;
+        let identifying: Vec<_> = self.format.identifying(dialect).collect();
+        let places = self.format.identifying_places(dialect);
+        // If records ascend by the identifier, none follows a greater one.
+        let ascends = matches!(&*identifying, [column] if column.order == Order::Ascending);
+        let mut filter = Filter::default();
+        if ascends {
+            for (value, column) in first.values().iter().zip(identifying) {
+                filter = filter.at_least(column.name, value.clone());
+            }
         }
-        let mut found = OwnedRows::new(self.format.columns(self.options.dialect));
-        let mut walk = self.range(&plan.filter)?;
+        let mut found = OwnedRows::new(self.format.columns(dialect));
+        let mut walk = self.range(&filter)?;
         let mut is_damaged = false;
-        while !plan.missing.is_empty() && walk.step()? == Step::More {
+        while !missing.is_empty() && walk.step()? == Step::More {
             is_damaged |= walk.found_damage();
             let rows = walk.rows();
             for row in 0..rows.len() {
-                let Some(id) = RecordId::of_row(&*rows, row, &plan.columns) else {
+                let Some(id) = RecordId::of_row(&*rows, row, &places) else {
                     continue;
                 };
-                if plan.ascends {
+                if ascends {
                     // Smaller identifiers that were not met are not in the file.
-                    plan.missing = plan.missing.split_off(&id);
+                    missing = missing.split_off(&id);
                 }
-                let Some(places) = plan.missing.remove(&id) else {
+                let Some(asked) = missing.remove(&id) else {
                     continue;
                 };
                 let row = found.push(&*rows, row);
-                for place in places {
+                for place in asked {
                     if let Some(place) = hits.places.get_mut(place) {
                         *place = Some((0, row));
                     }
                 }
-                if plan.missing.is_empty() {
+                if missing.is_empty() {
                     break;
                 }
             }
@@ -115,8 +100,7 @@ impl Lookup for WalkingLookup {
         match open::growing(self.format, &*source, &options, begin)? {
             Some(growing) => {
                 let walk = open(source.clone(), &growing, begin.into())?;
-                let format = (open, self.format.unfinished);
-                Ok(Pending::around(walk, format, source, &options))
+                Ok(Pending::around(walk, self.format, source, &options))
             }
             None => open(source, &options, begin.into()),
         }

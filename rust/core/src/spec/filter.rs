@@ -268,18 +268,10 @@ impl Filter {
         conditions.map(|condition| &condition.test)
     }
 
-    /// Refuses conditions that records of these columns cannot meet: an unknown column, or a value of another kind.
-    ///
-    /// # Errors
-    /// [`Error::Usage`].
-    pub(crate) fn check(&self, format: &Spec, columns: &[Column]) -> Result<()> {
-        self.all(format, columns).map(drop)
-    }
-
     /// The conditions that a walk of this format does not apply by itself.
     ///
     /// # Errors
-    /// As [`check`](Self::check).
+    /// As [`all`](Self::all).
     pub(crate) fn rest(&self, format: &Spec, columns: &[Column]) -> Result<Tests> {
         self.tests_of(format, columns, |condition| {
             !format.applies.iter().any(|(column, applied)| {
@@ -291,7 +283,7 @@ impl Filter {
     /// All conditions, to be applied to values.
     ///
     /// # Errors
-    /// As [`check`](Self::check).
+    /// [`Error::Usage`] for conditions that records of these columns cannot meet: an unknown column, or a value of another kind.
     pub(crate) fn all(&self, format: &Spec, columns: &[Column]) -> Result<Tests> {
         self.tests_of(format, columns, |_| true)
     }

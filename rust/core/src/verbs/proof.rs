@@ -94,7 +94,7 @@ fn differ(files: [&Arc<dyn Source>; 2], range: Range<u64>) -> Result<bool> {
 /// Those of opening and walking the files.
 fn has_same_records(
     files: [Arc<dyn Source>; 2],
-    format: &Format,
+    format: &'static Format,
     options: &Options,
     unit: &Span,
 ) -> Result<bool> {
@@ -110,7 +110,7 @@ fn has_same_records(
 /// A hash of all fields of a unit's records. `None` if the unit is not sound.
 fn hash_records(
     file: Arc<dyn Source>,
-    format: &Format,
+    format: &'static Format,
     options: &Options,
     unit: &Span,
 ) -> Result<Option<u64>> {

@@ -8,7 +8,7 @@ use super::{Carry, Settle, Step, Walk};
 use crate::error::{Error, Result};
 use crate::ledger::{RecordRun, Span};
 use crate::private::Sealed;
-use crate::record::{Checked, ColumnBuffer, Rows, Value};
+use crate::record::{Checked, ColumnBuffer, OwnedRows, Rows, Value};
 use crate::source::Source;
 use crate::spec::Spec;
 use crate::spec::filter::Tests;
@@ -216,56 +216,35 @@ impl Rows for SelectedRows<'_> {
     }
 }
 
-/// [Confirms](Source::confirm) a walk's source before damage is reported, and at the end of the walk.
-pub(crate) struct Confirming {
+/// The outermost layer. It [confirms](Source::confirm) a walk's source before damage is reported, and at the end of the walk. And a
+/// walk ends with its first error: every further step returns that again. What its step had found before was not given, so going on would
+/// leave it out in silence.
+pub(crate) struct Outermost {
     walk: Box<dyn Walk>,
     source: Arc<dyn Source>,
+    failed: Option<Error>,
 }
 
-impl Confirming {
+impl Outermost {
     /// Wraps a walk.
     pub(crate) fn around(walk: Box<dyn Walk>, source: Arc<dyn Source>) -> Box<dyn Walk> {
-        Box::new(Layered(Self { walk, source }))
-    }
-}
-
-impl WalkLayer for Confirming {
-    fn walk(&self) -> &dyn Walk {
-        &*self.walk
+        Box::new(Layered(Self {
+            walk,
+            source,
+            failed: None,
+        }))
     }
 
-    fn step(&mut self) -> Result<Step> {
+    fn confirmed_step(&mut self) -> Result<Step> {
         let step = confirmed_damage(self.walk.step(), &*self.source)?;
-        if step != Step::More || self.walk.found_damage() {
+        if self.source.is_replaceable() && (step != Step::More || self.walk.found_damage()) {
             self.source.confirm()?;
         }
         Ok(step)
     }
 }
 
-/// Returns the result. If it is damage, the source is confirmed first.
-pub(crate) fn confirmed_damage<T>(result: Result<T>, source: &dyn Source) -> Result<T> {
-    if let Err(Error::Damage(_)) = &result {
-        source.confirm()?;
-    }
-    result
-}
-
-/// A walk that has ended with its first error: every further step returns that again. What its step had found before was not given, so
-/// going on would leave it out in silence.
-pub(crate) struct Failing {
-    walk: Box<dyn Walk>,
-    failed: Option<Error>,
-}
-
-impl Failing {
-    /// Wraps a walk.
-    pub(crate) fn around(walk: Box<dyn Walk>) -> Box<dyn Walk> {
-        Box::new(Layered(Self { walk, failed: None }))
-    }
-}
-
-impl WalkLayer for Failing {
+impl WalkLayer for Outermost {
     fn walk(&self) -> &dyn Walk {
         &*self.walk
     }
@@ -274,16 +253,27 @@ impl WalkLayer for Failing {
         if let Some(error) = &self.failed {
             return Err(error.again());
         }
-        let step = self.walk.step();
+        let step = self.confirmed_step();
         self.failed = step.as_ref().err().map(Error::again);
         step
     }
+}
+
+/// Returns the result. If it is damage, the source is confirmed first.
+pub(crate) fn confirmed_damage<T>(result: Result<T>, source: &dyn Source) -> Result<T> {
+    if let Err(Error::Damage(_)) = &result
+        && source.is_replaceable()
+    {
+        source.confirm()?;
+    }
+    result
 }
 
 /// Reads nothing of a file.
 pub(crate) struct EmptyWalk {
     checked: Checked,
     len: u64,
+    rows: OwnedRows,
 }
 
 impl EmptyWalk {
@@ -291,33 +281,8 @@ impl EmptyWalk {
         Self {
             checked: format.checked,
             len: source.len(),
+            rows: OwnedRows::new(&[]),
         }
-    }
-}
-
-struct NoRows;
-
-impl Sealed for NoRows {}
-
-impl Rows for NoRows {
-    fn len(&self) -> usize {
-        0
-    }
-
-    fn position(&self, _: usize) -> u64 {
-        0
-    }
-
-    fn end(&self, _: usize) -> u64 {
-        0
-    }
-
-    fn value(&self, _: usize) -> &[u8] {
-        &[]
-    }
-
-    fn field(&self, _: usize, _: usize) -> Value<'_> {
-        Value::Null
     }
 }
 
@@ -329,7 +294,7 @@ impl Walk for EmptyWalk {
     }
 
     fn rows(&self) -> Box<dyn Rows + '_> {
-        Box::new(NoRows)
+        Box::new(&self.rows)
     }
 
     fn spans(&self) -> &[Span] {

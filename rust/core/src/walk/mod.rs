@@ -20,7 +20,6 @@ use crate::error::{Error, Result};
 use crate::ledger::{RecordRun, Span, Summary};
 use crate::private::Sealed;
 use crate::record::{Checked, Column, RecordId, RecordSet, Rows};
-use crate::source::Source;
 use crate::spec::Filter;
 
 pub(crate) use budget::{Budget, follows_plausibly};
@@ -315,7 +314,7 @@ pub(crate) trait Scan: Send {
     }
 }
 
-/// A walk: advances a scan until something is found. [`Failing`](layers::Failing) sees to it that nobody goes on after an error.
+/// A walk: advances a scan until something is found. [`Outermost`](layers::Outermost) sees to it that nobody goes on after an error.
 pub(crate) struct Driver<S> {
     scan: S,
     ended: bool,
@@ -415,20 +414,6 @@ impl<S: Scan> Walk for Driver<S> {
     fn suspects_key(&self) -> bool {
         self.scan.suspects_key()
     }
-}
-
-/// Refuses to start past the end of a file.
-///
-/// # Errors
-/// [`Error::Usage`].
-fn check_start(at: u64, source: &dyn Source) -> Result<()> {
-    let len = source.len();
-    if at > len {
-        return Err(Error::Usage(format!(
-            "cannot start at offset {at}: expected at most {len}, the file's length"
-        )));
-    }
-    Ok(())
 }
 
 /// The error for a carry, given to a walk of a format that has none.

@@ -357,11 +357,7 @@ impl SidecarWalk {
             return Ok(error);
         };
         match self.failure_in(0..damage.offset.saturating_add(1))? {
-            Some(first) => {
-                let damage = self.comparison.damage(&first);
-                self.failed = Some(damage.clone());
-                Ok(Error::Damage(damage))
-            }
+            Some(first) => Ok(Error::Damage(self.comparison.damage(&first))),
             None => Ok(error),
         }
     }

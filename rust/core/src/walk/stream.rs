@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::input::Input;
-use super::{Advance, Begin, Budget, Carry, Options, Scan, check_start};
+use super::{Advance, Begin, Budget, Carry, Options, Scan};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::{Cause, Fate, Kind, RecordRun, Span, Tiling};
 use crate::limits::LIMITS;
@@ -214,8 +214,11 @@ impl<U: Unit> Stream<U> {
         point: Point<U::State>,
         unit: U,
     ) -> Result<Self> {
-        if point.at > expected_len(&*source) {
-            check_start(point.at, &*source)?;
+        let (at, len) = (point.at, source.len());
+        if at > expected_len(&*source) {
+            return Err(Error::Usage(format!(
+                "cannot start at offset {at}: expected at most {len}, the file's length"
+            )));
         }
         Ok(Self {
             input: Input::new(source, options.clone()),
