@@ -38,6 +38,7 @@ pub struct Format {
     pub(crate) spec: Spec,
     /// Of files that are written whole, and anew with more records: finds a record by its number, or else the last one.
     pub(crate) numbered: Option<FindNumbered>,
+    /// How likely a file is of this format.
     pub(crate) detect: fn(&dyn Source, &Options) -> Result<Likelihood>,
     pub(crate) walk: OpenWalk,
     pub(crate) split: Option<SplitFile>,
@@ -47,6 +48,7 @@ pub struct Format {
     /// Whether a torn tail is one unit that was not written to its end, which a writer may remove. `None` for files written whole.
     pub(crate) unfinished: Option<Unfinished>,
     pub(crate) salvage: SalvageFile,
+    /// Finds candidates for what damaged ranges of a file were. `None` if the file has no checksums to verify them with.
     pub(crate) candidates: OpenCandidates,
     /// What a file's index or table of contents states; `None` for formats without one.
     pub(crate) stated: Option<ReadStated>,
@@ -76,16 +78,6 @@ type FindNumbered = fn(&Arc<dyn Source>, &Options, Option<u64>) -> Result<Option
 type Create = fn(&Path, &WriteOptions) -> Result<Box<dyn Writer>>;
 
 impl Format {
-    /// Writes the sound parts of a damaged file to a new one of this format.
-    ///
-    /// # Errors
-    /// - [`Error::Usage`](crate::Error::Usage) if the remaining bytes would change their meaning.
-    /// - [`Error::Io`](crate::Error::Io) if the new file cannot be written.
-    /// - Those of [`open`](Self::open) and [`Walk::step`].
-    pub(crate) fn salvage(&self, salvage: &mut Salvage<'_>) -> Result<()> {
-        (self.salvage)(salvage)
-    }
-
     /// The extension of the index beside a file, without the dot; `None` for formats without such an index.
     #[doc(hidden)] // public for the Python extension
     #[must_use]
@@ -98,23 +90,6 @@ impl Format {
     #[must_use]
     pub const fn is_splittable(&self) -> bool {
         self.split.is_some()
-    }
-}
-
-impl Format {
-    /// How likely a file is of this format.
-    pub(crate) fn likelihood(&self, source: &dyn Source, options: &Options) -> Result<Likelihood> {
-        (self.detect)(source, options)
-    }
-
-    /// Finds candidates for what damaged ranges of a file were. Returns `None` if the file has no checksums to verify
-    /// them with.
-    pub(crate) fn candidates(
-        &self,
-        source: &Arc<dyn Source>,
-        options: &Options,
-    ) -> Result<Option<Box<dyn Candidates>>> {
-        (self.candidates)(source, options)
     }
 }
 

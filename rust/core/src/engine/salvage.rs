@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::cursor::fields;
 use crate::error::{Error, Result};
-use crate::ledger::{Kind, Span};
+use crate::ledger::Span;
 use crate::output::Spool;
 use crate::saturating::saturating_usize;
 use crate::source::{FileSource, Source, Window};
@@ -19,6 +19,11 @@ const PIECE_BYTES: usize = 1 << 20;
 const RUN_BYTES: usize = 24;
 
 /// Writes the sound parts of a file to a new one.
+///
+/// # Errors
+/// - [`Error::Usage`] if the remaining bytes would change their meaning.
+/// - [`Error::Io`] if the new file cannot be written.
+/// - Those of [`Walk::step`].
 pub(crate) type SalvageFile = fn(&mut Salvage<'_>) -> Result<()>;
 
 /// A range of bytes that the damaged file and the new one share.
@@ -161,18 +166,10 @@ impl<'a> Salvage<'a> {
         Ok(())
     }
 
-    /// Copies all sound ranges of a walk from the beginning of the file.
-    ///
-    /// # Errors
-    /// As [`carry`](Self::carry) and [`Walk::step`].
-    pub(crate) fn carry_sound(&mut self, walk: &mut dyn Walk) -> Result<()> {
-        self.carry_those(walk, |span| !span.is_damage() && span.kind != Kind::Pending)
-    }
-
     /// Copies the ranges of a walk from the beginning of the file that `carried` chooses.
     ///
     /// # Errors
-    /// As [`carry_sound`](Self::carry_sound).
+    /// As [`carry`](Self::carry) and [`Walk::step`].
     pub(crate) fn carry_those(
         &mut self,
         walk: &mut dyn Walk,
@@ -239,9 +236,8 @@ impl<'a> Salvage<'a> {
         if end.is_none_or(|end| end > self.source.len()) {
             return Ok(false);
         }
-        self.window
-            .load(&*self.source, start, bytes.len(), PIECE_BYTES)?;
-        Ok(self.window.bytes(&*self.source, start).starts_with(bytes))
+        let window = &mut self.window;
+        Ok(window.exact(&*self.source, start, bytes.len(), PIECE_BYTES)? == bytes)
     }
 
     /// Copies the latest run, unless it is copied already.

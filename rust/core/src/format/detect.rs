@@ -111,7 +111,7 @@ pub(crate) fn other_content(
     } else {
         let mut certain = None;
         for other in FORMATS.iter().filter(|other| **other != format) {
-            if let Likelihood::Certain(reason) = other.likelihood(source, options)? {
+            if let Likelihood::Certain(reason) = (other.detect)(source, options)? {
                 certain = Some(Other::Format(other, reason));
                 break;
             }

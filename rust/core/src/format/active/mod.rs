@@ -30,6 +30,7 @@ use layout::{MAX_HEADER_BYTES, UUID_BYTES};
 
 use crate::engine::{Format, Likelihood, WalkingLookup};
 use crate::error::Result;
+use crate::ledger::Kind;
 use crate::record::{Checked, Column, ColumnKind, Order};
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
@@ -86,11 +87,7 @@ pub static FORMAT: Format = Format {
     numbered: None,
     detect,
     walk: |source, options, opening| {
-        Ok(Box::new(walk::ActiveWalk::open(
-            source,
-            options,
-            opening.begin,
-        )?))
+        Ok(Box::new(ActiveWalk::open(source, options, opening.begin)?))
     },
     split: None,
     index: None,
@@ -101,7 +98,9 @@ pub static FORMAT: Format = Format {
         // Copies the records one by one, and unused space as it is.
         let (source, options) = (salvage.source(), salvage.options());
         let mut walk = ActiveWalk::open(source, options, Begin::Beginning)?;
-        salvage.carry_sound(&mut walk)
+        salvage.carry_those(&mut walk, |span| {
+            !span.is_damage() && span.kind != Kind::Pending
+        })
     },
     candidates: |source, options| {
         let (source, options) = (source.clone(), options.clone());

@@ -17,7 +17,7 @@ const MAX_SHOWN: usize = 80;
 /// A dialect in which the first messages decode, if they do not decode in the given one.
 pub(super) fn other_dialect(case: &Case<'_>) -> Result<Option<Explanation>> {
     let (source, options, format) = (case.source, case.options, case.format);
-    if !format.reads_with("dialect") || format.likelihood(&**source, options)? != Likelihood::No {
+    if !format.reads_with("dialect") || (format.detect)(&**source, options)? != Likelihood::No {
         return Ok(None);
     }
     for dialect in Dialect::ALL
@@ -26,7 +26,7 @@ pub(super) fn other_dialect(case: &Case<'_>) -> Result<Option<Explanation>> {
     {
         let other = options.clone().dialect(*dialect);
         if let Likelihood::Likely(reason) | Likelihood::Certain(reason) =
-            format.likelihood(&**source, &other)?
+            (format.detect)(&**source, &other)?
         {
             let evidence = format!(
                 "{reason}; in the dialect {} they do not",

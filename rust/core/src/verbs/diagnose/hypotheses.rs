@@ -248,7 +248,7 @@ fn cut_out(case: &mut Case<'_>, own: &mut Damaged<'_>) -> Result<Option<Explanat
     for missing in 1..=shift::MAX_CUT_OUT {
         let change = (span.start..span.start, Fill::Zeros(missing));
         let view: Arc<dyn Source> = Arc::new(View::new(case.source.clone(), vec![change]));
-        let Some(mut candidates) = case.format.candidates(&view, case.options)? else {
+        let Some(mut candidates) = (case.format.candidates)(&view, case.options)? else {
             return Ok(None);
         };
         let longer = Span {

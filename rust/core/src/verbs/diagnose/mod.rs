@@ -125,7 +125,7 @@ pub fn diagnose(
     };
     let whole_file = case.whole_file()?;
     if whole_file.is_none() {
-        case.candidates = case.format.candidates(source, &options)?;
+        case.candidates = (case.format.candidates)(source, &options)?;
         for own in damage.iter().take(MAX_SWAPPED) {
             case.ends.extend(sectors::ends(&**source, own)?);
         }

@@ -160,11 +160,11 @@ fn format_of(
     is_first: bool,
 ) -> Result<Option<&'static Format>> {
     let own = case.format;
-    if is_first || own.likelihood(&**part, case.options)? != Likelihood::No {
+    if is_first || (own.detect)(&**part, case.options)? != Likelihood::No {
         return Ok(Some(own));
     }
     for other in FORMATS.iter().filter(|other| **other != own) {
-        if let Likelihood::Certain(_) = other.likelihood(&**part, case.options)? {
+        if let Likelihood::Certain(_) = (other.detect)(&**part, case.options)? {
             return Ok(Some(other));
         }
     }

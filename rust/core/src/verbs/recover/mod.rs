@@ -291,7 +291,7 @@ impl Job<'_> {
         if is_kept_whole(report) {
             salvage.carry(0..self.source.len())?;
         } else {
-            self.format.salvage(&mut salvage)?;
+            (self.format.salvage)(&mut salvage)?;
         }
         salvage.finish()
     }
