@@ -126,13 +126,8 @@ impl Input {
             return Ok(*bytes);
         }
         let mut bytes = [0; N];
-        self.read(at, &mut bytes)?;
+        self.source.read_exact_at(at, &mut bytes)?;
         Ok(bytes)
-    }
-
-    /// Fills a buffer with the bytes from `at` on.
-    pub(crate) fn read(&self, at: u64, bytes: &mut [u8]) -> Result<()> {
-        self.source.read_exact_at(at, bytes)
     }
 
     /// The offset after the last nonzero byte of the file.
@@ -140,9 +135,9 @@ impl Input {
         self.data_end.of(&*self.source, &self.options)
     }
 
-    /// The file, for rows that read fields on first use: by then the scan may have gone on.
-    pub(crate) fn on_demand(&self) -> Arc<dyn Source> {
-        self.source.clone()
+    /// The file, for what is read of it by itself, or on first use: by then the scan may have gone on.
+    pub(crate) const fn source(&self) -> &Arc<dyn Source> {
+        &self.source
     }
 
     /// Whether what is wrong at an offset is damage.

@@ -53,20 +53,10 @@ impl Gap {
         source: &dyn Source,
         data_end: impl FnOnce() -> Result<u64>,
     ) -> Result<Hop> {
-        self.judge(source.len(), |at| read(source, at), data_end)
-    }
-
-    /// The same, in a file of `len` bytes, of which `head` reads the header at an offset.
-    pub(super) fn judge(
-        self,
-        len: u64,
-        head: impl FnOnce(u64) -> Result<Head>,
-        data_end: impl FnOnce() -> Result<u64>,
-    ) -> Result<Hop> {
-        if self.at >= len {
+        if self.at >= source.len() {
             return Ok(Hop::End);
         }
-        let judged = match head(self.at)? {
+        let judged = match read(source, self.at)? {
             Head::Sound(header) => judge::order(header, self.end).map(|()| Hop::Chunk(header)),
             Head::Zeros => judge::unused(self.at, data_end()?).map(|()| Hop::End),
             Head::Bad(fault) => Err(fault),
@@ -88,16 +78,11 @@ impl Hop {
 
 /// Reads the header at `at`.
 pub(super) fn read(source: &dyn Source, at: u64) -> Result<Head> {
-    head(at, source.len(), |bytes| source.read_exact_at(at, bytes))
-}
-
-/// The header at `at` in a file of `len` bytes, of which `read` fills a buffer.
-pub(super) fn head(at: u64, len: u64, read: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Head> {
-    let left = saturating_usize(len.saturating_sub(at));
+    let left = saturating_usize(source.len().saturating_sub(at));
     let mut bytes = [0; HEADER_BYTES];
     let (bytes, _) = bytes.split_at_mut(left.min(HEADER_BYTES));
-    read(bytes)?;
-    Ok(judge::structure(at, bytes, len))
+    source.read_exact_at(at, bytes)?;
+    Ok(judge::structure(at, bytes, source.len()))
 }
 
 /// The offset in `log` of an item's chunk, if its header is where the item says.

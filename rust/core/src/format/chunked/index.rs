@@ -14,12 +14,11 @@ use std::sync::Arc;
 
 use super::hop;
 use super::layout::{ITEM_BYTES, Item};
-use super::walk::ChunkedWalk;
+use super::walk::ChunkedScan;
 use super::{FORMAT, judge};
 use crate::disk::DiskRef;
-use crate::engine::Stated;
-use crate::engine::WriteOptions;
 use crate::engine::append::survey;
+use crate::engine::{Stated, WriteOptions, each_piece};
 use crate::error::{Error, Result};
 use crate::ledger::{Cause, Fate, Kind, Span, Summary, Tiling};
 use crate::limits::LIMITS;
@@ -78,12 +77,6 @@ struct Items<'a> {
     window: Window,
     last: Option<Item>,
     data_end: DataEnd,
-    found: Found,
-}
-
-/// What an index has, beside its good items.
-#[derive(Default)]
-struct Found {
     /// Whether any item's checksum matches.
     verified: bool,
     /// As [`Index::beyond`].
@@ -99,14 +92,14 @@ impl Items<'_> {
             Ok(item) => item,
             Err(cause) => return Ok(Err(cause)),
         };
-        self.found.verified = true;
+        self.verified = true;
         let agrees = hop::chunk_of(item, self.log)?.is_some();
         if !agrees {
             let data_end = self.data_end.of(self.log, self.options)?;
             let is_beyond = u64::try_from(item.file_offset).is_ok_and(|at| at >= data_end);
             let is_last = |known: Item| known.file_offset < item.file_offset;
-            if is_beyond && self.found.beyond.is_none_or(is_last) {
-                self.found.beyond = Some(item);
+            if is_beyond && self.beyond.is_none_or(is_last) {
+                self.beyond = Some(item);
             }
         }
         Ok(judge::item_verdict(item, agrees, self.last))
@@ -121,17 +114,17 @@ impl Items<'_> {
             }
             at += ITEM_BYTES as u64;
         }
-        Ok(Fate::of_tail(self.found.verified))
+        Ok(Fate::of_tail(self.verified))
     }
 }
 
 /// Goes through an index of the segment `log` in bounded memory. `take` gets each range of its ledger, and the item there if it is good.
-fn go_through(
-    log: &dyn Source,
-    index: &dyn Source,
-    options: &Options,
+fn go_through<'a>(
+    log: &'a dyn Source,
+    index: &'a dyn Source,
+    options: &'a Options,
     mut take: impl FnMut(Span, Option<Item>),
-) -> Result<Found> {
+) -> Result<Items<'a>> {
     let mut items = Items {
         log,
         index,
@@ -139,7 +132,8 @@ fn go_through(
         window: Window::default(),
         last: None,
         data_end: DataEnd::default(),
-        found: Found::default(),
+        verified: false,
+        beyond: None,
     };
     let (mut tiling, mut spans, mut fate) = (Tiling::default(), Vec::new(), None);
     while tiling.end() < index.len() {
@@ -168,7 +162,7 @@ fn go_through(
     }
     tiling.finish(&mut spans);
     spans.into_iter().for_each(|span| take(span, None));
-    Ok(items.found)
+    Ok(items)
 }
 
 /// As [`Index::beyond`], in bounded memory.
@@ -298,7 +292,7 @@ pub fn build_index(
 ) -> Result<Summary> {
     let options = options.for_ledger().format(&FORMAT).eof(Eof::Final);
     let mut found = Summary::new(FORMAT.checked, log.path(), log.len());
-    let mut walk = ChunkedWalk::open(log, &options, Begin::Beginning)?;
+    let mut walk = ChunkedScan::open(log, &options, Begin::Beginning)?.into_walk();
     survey(&mut walk, &mut found, |walk| {
         let mut chunks = walk.scan().chunks().iter().copied();
         chunks.try_for_each(&mut put)
@@ -306,8 +300,8 @@ pub fn build_index(
     Ok(found)
 }
 
-/// How much of an index is read or copied at a time.
-const COPY_BYTES: usize = 64 << 10;
+/// How much of an index is read at a time.
+const READ_BYTES: usize = 64 << 10;
 
 /// The path of the index for the segment at `path`.
 pub(super) fn index_path(path: &Path) -> Result<PathBuf> {
@@ -377,15 +371,15 @@ impl IndexRepair {
     }
 
     fn is_next(&mut self, item: &[u8; ITEM_BYTES]) -> Result<bool> {
-        let Some(existing) = &self.existing else {
-            return Ok(false);
-        };
-        if existing.len() < self.right + ITEM_BYTES as u64 {
-            return Ok(false);
+        match &self.existing {
+            Some(existing) if existing.len() >= self.right + ITEM_BYTES as u64 => {
+                let found = self
+                    .window
+                    .exact(existing, self.right, ITEM_BYTES, READ_BYTES)?;
+                Ok(found == item)
+            }
+            _ => Ok(false),
         }
-        self.window
-            .load(existing, self.right, ITEM_BYTES, COPY_BYTES)?;
-        Ok(self.window.bytes(existing, self.right).starts_with(item))
     }
 
     /// Writes what is missing, puts aside what is wrong or too much, and returns the index for appending.
@@ -398,13 +392,9 @@ impl IndexRepair {
             }
         }
         let mut out = Appender::open(&self.disk, &self.path, true)?;
-        match self.write(&mut out, len) {
-            Ok(()) => Ok(out),
-            Err(error) => {
-                out.discard();
-                Err(error)
-            }
-        }
+        let written = self.write(&mut out, len);
+        written.inspect_err(|_| out.discard())?;
+        Ok(out)
     }
 
     fn write(&mut self, out: &mut Appender, len: u64) -> Result<()> {
@@ -415,15 +405,10 @@ impl IndexRepair {
         }
         if let Some(missing) = &mut self.missing {
             let missing = missing.source()?;
-            let (mut window, mut at) = (Window::default(), 0);
-            while at < missing.len() {
-                let left = saturating_usize(missing.len() - at);
-                let piece = left.min(COPY_BYTES);
-                let bytes = window.exact(&missing, at, piece, piece)?;
-                out.buffer().extend_from_slice(bytes);
-                out.flush_if_full()?;
-                at += piece as u64;
-            }
+            each_piece(&missing, &Options::default(), 0..missing.len(), |piece| {
+                out.buffer().extend_from_slice(piece);
+                out.flush_if_full()
+            })?;
         }
         out.flush()
     }

@@ -14,8 +14,8 @@ use crate::ledger::Cause;
 /// A good value, or why the bytes are damage.
 pub(super) type Judged<T> = Result<T, Fault>;
 
-/// The good payload, or what is wrong with it.
-pub(super) type Payload<T> = Result<T, BadPayload>;
+/// What is wrong with a payload, if it is not good.
+pub(super) type Payload = Result<(), BadPayload>;
 
 /// Why bytes are damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,10 +140,9 @@ fn possible(header: Header, at: u64, len: u64) -> Judged<Header> {
 
 /// Rule 26, second step: judges a chunk by the verdict on its payload. The last good chunk ended with the message
 /// offset `end`.
-pub(super) fn verdict<T>(header: Header, payload: Payload<T>, end: u64) -> Judged<T> {
-    let content = payload.map_err(|bad| Fault::Refused(header, Refusal::Payload(bad)))?;
-    order(header, end)?;
-    Ok(content)
+pub(super) fn verdict(header: Header, payload: Payload, end: u64) -> Judged<()> {
+    payload.map_err(|bad| Fault::Refused(header, Refusal::Payload(bad)))?;
+    order(header, end)
 }
 
 /// Whether a chunk begins at or after the message offset `end`, where the last good one ended.

@@ -12,7 +12,7 @@ use super::hop::{Gap, Hop, chunk_of};
 use super::index::{first_item, partition};
 use super::judge::{Fault, Refusal};
 use super::layout::Item;
-use super::walk::ChunkedScan;
+use super::walk::{ChunkedScan, Until};
 use super::{COLUMNS, index};
 use crate::bug::OrBug;
 use crate::error::Result;
@@ -299,21 +299,18 @@ impl Lookup for ChunkedLookup {
         if filter.least("offset").or(filter.end("offset")).is_none() {
             return Ok(Box::new(walk.into_walk()));
         }
-        let offsets = walk.unit.bounds.offsets.clone();
-        if offsets.is_empty() {
-            let at = self.source.len();
-            let scan = ChunkedScan::after_gap(self.source.clone(), &options, Gap { at, end: 0 })?;
-            return Ok(Box::new(scan.into_walk()));
-        }
-        match self.locate(offsets.start)? {
-            Located::Unknown => Ok(Box::new(walk.into_walk())),
-            Located::After(gap, _) | Located::Absent(gap, _) => {
-                let at = gap.at.min(self.source.len());
-                let gap = Gap { at, ..gap };
-                let walk = ChunkedScan::after_gap(self.source.clone(), &options, gap)?;
-                Ok(Box::new(walk.limit_to(offsets).into_walk()))
-            }
-        }
+        let (offsets, len) = (&walk.unit.bounds.offsets, self.source.len());
+        let gap = match offsets.is_empty() {
+            true => Gap { at: len, end: 0 },
+            false => match self.locate(offsets.start)? {
+                Located::Unknown => return Ok(Box::new(walk.into_walk())),
+                Located::After(gap, _) | Located::Absent(gap, _) => gap,
+            },
+        };
+        let at = gap.at.min(len);
+        let mut walk = ChunkedScan::after_gap(self.source.clone(), &options, Gap { at, ..gap })?;
+        walk.state.until = Until::Filter;
+        Ok(Box::new(walk.into_walk()))
     }
 }
 

@@ -32,7 +32,7 @@
 
 use judge::{Fault, Head};
 use layout::{ALIGNMENT, HEADER_BYTES};
-use walk::ChunkedWalk;
+use walk::ChunkedScan;
 
 use crate::compress;
 use crate::engine::{Format, IndexFile, Likelihood, Salvage};
@@ -138,7 +138,9 @@ pub static FORMAT: Format = Format {
     numbered: None,
     detect,
     walk: |source, options, opening| {
-        Ok(Box::new(walk::ChunkedWalk::open(source, options, opening)?))
+        Ok(Box::new(
+            ChunkedScan::open(source, options, opening)?.into_walk(),
+        ))
     },
     split: Some(hop::split),
     index: Some(&INDEX_FILE),
@@ -193,11 +195,11 @@ fn detect(source: &dyn Source, _: &Options) -> Result<Likelihood> {
         return Ok(Likelihood::Likely(reason));
     }
     let places = (0..want).step_by(resync::ALIGNMENT_BYTES);
-    let found = places.filter(|place| {
+    let mut found = places.filter(|place| {
         let header = bytes.get(*place..place + HEADER_BYTES);
         header.and_then(judge::verified).is_some()
     });
-    Ok(match found.take(1).next() {
+    Ok(match found.next() {
         Some(place) => Likelihood::Likely(format!(
             "at offset {place} there is a chunk header whose CRC-32 matches"
         )),
@@ -206,7 +208,8 @@ fn detect(source: &dyn Source, _: &Options) -> Result<Likelihood> {
 }
 
 fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
-    let mut walk = ChunkedWalk::open(salvage.source(), salvage.options(), Begin::Beginning)?;
+    let (source, options) = (salvage.source(), salvage.options());
+    let mut walk = ChunkedScan::open(source, options, Begin::Beginning)?.into_walk();
     let mut is_behind_chunk = false;
     while walk.step()? == Step::More {
         for span in walk.spans() {

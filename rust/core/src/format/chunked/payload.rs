@@ -153,7 +153,7 @@ pub(super) fn check(
     header: &Header,
     at: u64,
     into: &mut Content,
-) -> Result<Payload<()>> {
+) -> Result<Payload> {
     let Content {
         bytes: content,
         lengths,
@@ -179,7 +179,11 @@ pub(super) fn check(
         let trusted = stated.min(LIMITS.unverified_bytes);
         content.reserve_exact(saturating_usize(trusted).min(most));
     }
-    let mut count = Count::new(header.records);
+    let mut count = Count {
+        stated: header.records,
+        begun: 0,
+        end: 0,
+    };
     loop {
         if content.len() == content.capacity() {
             let room = content.len().max(LIMITS.payload_output_bytes);
@@ -203,13 +207,6 @@ pub(super) fn check(
     Ok(count.at_end(content.len() as u64))
 }
 
-/// Stores a body's length, if it is among the first.
-fn push_length(lengths: &mut Vec<u32>, len: u32) {
-    if lengths.len() < LIMITS.kept_lengths {
-        lengths.push(len);
-    }
-}
-
 /// Counts the records of a content that grows.
 #[derive(Debug)]
 struct Count {
@@ -220,15 +217,6 @@ struct Count {
 }
 
 impl Count {
-    /// Creates a counter for a chunk that states this many records.
-    const fn new(stated: u32) -> Self {
-        Self {
-            stated,
-            begun: 0,
-            end: 0,
-        }
-    }
-
     /// Counts the records whose headers are in the content by now. Returns false as soon as there are bytes after the last stated
     /// record. Appends the body lengths of the first records to `lengths`.
     fn take(&mut self, content: &[u8], lengths: &mut Vec<u32>) -> bool {
@@ -238,14 +226,16 @@ impl Count {
         {
             let (_, len) = decode_record(header);
             self.begun += 1;
-            push_length(lengths, len);
+            if lengths.len() < LIMITS.kept_lengths {
+                lengths.push(len);
+            }
             self.end += RECORD_HEADER_BYTES as u64 + u64::from(len);
         }
         self.begun < self.stated || content.len() as u64 <= self.end
     }
 
     /// Whether a content of `len` bytes has exactly the stated records.
-    const fn at_end(&self, len: u64) -> Payload<()> {
+    const fn at_end(&self, len: u64) -> Payload {
         if len < self.end {
             return Err(BadPayload::CutRecord(self.begun));
         }

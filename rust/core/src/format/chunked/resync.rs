@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::hop;
 use super::judge::{Extent, verified};
 use super::layout::{ALIGNMENT, HEADER_BYTES, Header, align};
 use super::payload::{Decoding, Piece};
@@ -53,7 +54,7 @@ impl ChunkedScan {
         self.state.twice_until = u64::MAX;
         let fate = loop {
             match self.examine(at, self.state.end)? {
-                Ok(Next::End | Next::Growing | Next::Unused) => {
+                Ok(Next::End | Next::Unused) => {
                     break Fate::of_tail(self.state.verified);
                 }
                 Ok(Next::Chunk(_)) => break Fate::Corrupt,
@@ -100,7 +101,7 @@ impl ChunkedScan {
         if self.budget.wants_plausible(end - at) {
             let data_end = self.input.data_end()?;
             let end_of = |at| {
-                let header = self.look(at)?.verified();
+                let header = hop::read(&**self.input.source(), at)?.verified();
                 Ok(header.map(|header| align(header.payload_end(at))))
             };
             if !follows_plausibly(align(end), data_end, end_of)? {

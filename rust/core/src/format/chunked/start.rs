@@ -2,13 +2,12 @@
 //! at the last sound chunk, to find where a segment that may grow ends.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::hop::{ChunkRange, Gap, Hop, POLL_HEADERS};
 use super::judge::Extent;
 use super::layout::{ALIGNMENT, align};
-use super::walk::{Chunked, ChunkedScan, ChunkedWalk, Next, State, Until};
+use super::walk::{Chunked, ChunkedScan, Next, State, Until};
 use crate::error::{Error, Result};
 use crate::source::Source;
 use crate::walk::part::another_file;
@@ -17,16 +16,6 @@ use crate::walk::{Begin, Opening, Options, Purpose};
 
 /// How many chunks are verified to find a sound one. The last one may be unfinished in a preallocated file.
 const TRIED: usize = 4;
-
-impl ChunkedWalk {
-    pub(super) fn open<'a>(
-        source: Arc<dyn Source>,
-        options: &Options,
-        opening: impl Into<Opening<'a>>,
-    ) -> Result<Self> {
-        Ok(ChunkedScan::open(source, options, opening)?.into_walk())
-    }
-}
 
 impl ChunkedScan {
     pub(super) fn open<'a>(
@@ -66,13 +55,6 @@ impl ChunkedScan {
         Self::from_point(source, options, Point::new(at, state))
     }
 
-    /// Emits only these message offsets, and ends at the first header after them.
-    pub(super) fn limit_to(mut self, offsets: Range<u64>) -> Self {
-        self.unit.bounds.offsets = offsets;
-        self.state.until = Until::Filter;
-        self
-    }
-
     /// The state at the beginning of a part: after the first good chunk, of the part's and the one before them.
     fn in_part(source: Arc<dyn Source>, options: &Options, range: ChunkRange) -> Result<Self> {
         let until = |follows_good| Until::Part {
@@ -102,7 +84,7 @@ impl ChunkedScan {
                     Extent::Tail | Extent::Search(_) => return Err(another_file(source.path())),
                 },
                 Ok(Next::Unused | Next::End) => break,
-                Ok(Next::Padding(_) | Next::Growing) => return Err(another_file(source.path())),
+                Ok(Next::Padding(_)) => return Err(another_file(source.path())),
             };
             at = align(end);
             if let Some(header) = good.filter(|_| at < range.until) {

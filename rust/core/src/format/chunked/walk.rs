@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::FORMAT;
-use super::hop::{self, ChunkRange, Gap};
-use super::judge::{self, Extent, Fault, Head, Judged, Payload, structure};
+use super::hop::{ChunkRange, Gap};
+use super::judge::{self, Extent, Fault, Head, Judged, structure};
 use super::layout::{
     ALIGNMENT, HEADER_BYTES, Header, Item, RECORD_HEADER_BYTES, align, decode_record,
 };
@@ -38,12 +38,10 @@ pub(super) struct Chunked {
 
 /// What is at an offset.
 pub(super) enum Next {
-    /// The file's end.
+    /// The file's end, or the beginning of padding that the file has not grown around yet.
     End,
     /// Zeros to the file's end.
     Unused,
-    /// The beginning of something that the file has not grown around yet.
-    Growing,
     /// Zeros up to the next chunk, which end here.
     Padding(u64),
     /// A good chunk, which is now being emitted.
@@ -105,9 +103,17 @@ impl ChunkedScan {
             }
             Head::Bad(fault) => Err(fault),
             Head::Sound(header) => {
-                let payload = self.check(header, at)?;
-                judge::verdict(header, payload, end).map(|emitting| {
-                    self.unit.emitting = Some(emitting);
+                // The content that is buffered becomes this chunk's.
+                self.unit.emitting = None;
+                let payload = check(&mut self.input, &header, at, &mut self.unit.content)?;
+                judge::verdict(header, payload, end).map(|()| {
+                    self.unit.emitting = Some(Emitting {
+                        position: at,
+                        header,
+                        done: 0,
+                        skipped: 0,
+                        next: 0,
+                    });
                     Next::Chunk(header)
                 })
             }
@@ -122,26 +128,13 @@ impl ChunkedScan {
         Ok(structure(at, bytes, len))
     }
 
-    /// Reads the header at `at`, and nothing else.
-    pub(super) fn look(&self, at: u64) -> Result<Head> {
-        hop::head(at, self.input.len(), |bytes| self.input.read(at, bytes))
-    }
-
     fn examine_padding(&mut self, at: u64, end: u64) -> Result<Judged<Next>> {
         if self.input.is_growing() && end < align(at) {
-            return Ok(Ok(Next::Growing));
+            return Ok(Ok(Next::End));
         }
         let len = saturating_usize(end - at);
         let bytes = Cursor::new(self.input.load(at, len)?).run_up_to(len);
         Ok(judge::padding(at, bytes).map(|()| Next::Padding(end)))
-    }
-
-    /// Verifies the payload of the chunk at `at`. Afterwards its content is buffered and its records can be
-    /// emitted.
-    fn check(&mut self, header: Header, at: u64) -> Result<Payload<Emitting>> {
-        self.unit.emitting = None;
-        let payload = check(&mut self.input, &header, at, &mut self.unit.content)?;
-        Ok(payload.map(|()| Emitting::new(at, header)))
     }
 
     /// Whether the walk ends after the wanted offsets, and the file has more.
@@ -157,10 +150,8 @@ impl ChunkedScan {
         }
         match self.head(at)? {
             Head::Sound(header) if self.unit.bounds.is_past(header.start) => {
-                let head = |at| self.look(at);
-                let data_end = || self.input.data_end();
-                let hop = Gap::after(header, at).judge(self.input.len(), head, data_end)?;
-                Ok(hop.confirms())
+                let (gap, source) = (Gap::after(header, at), &**self.input.source());
+                Ok(gap.hop(source, || self.input.data_end())?.confirms())
             }
             _ => Ok(false),
         }
@@ -200,7 +191,7 @@ impl ChunkedScan {
             return Err(self.changed());
         };
         if emitting.done < self.state.emitted {
-            emitting.skip(self.state.emitted);
+            emitting.skipped = self.state.emitted;
         }
         emitting.next(
             &self.input,
@@ -252,10 +243,8 @@ impl ChunkedScan {
             }
         };
         Ok(match found {
-            Next::End | Next::Growing | Next::Unused if growing && !self.ends_early() => {
-                Advance::Wait
-            }
-            Next::End | Next::Growing => Advance::End,
+            Next::End | Next::Unused if growing && !self.ends_early() => Advance::Wait,
+            Next::End => Advance::End,
             Next::Unused => {
                 self.cover(self.input.len(), Kind::Unused, None);
                 Advance::End
@@ -370,7 +359,7 @@ pub(super) enum Until {
     Here,
 }
 
-/// A verified chunk whose records are being emitted.
+/// A verified chunk, whose content is in the buffer and whose records are being emitted.
 pub(super) struct Emitting {
     pub(super) position: u64,
     pub(super) header: Header,
@@ -383,22 +372,6 @@ pub(super) struct Emitting {
 }
 
 impl Emitting {
-    /// For a chunk whose content is in the buffer.
-    const fn new(position: u64, header: Header) -> Self {
-        Self {
-            position,
-            header,
-            done: 0,
-            skipped: 0,
-            next: 0,
-        }
-    }
-
-    /// Skips this many records, which were emitted before.
-    const fn skip(&mut self, records: u64) {
-        self.skipped = records;
-    }
-
     /// Whether all records are done.
     const fn is_done(&self) -> bool {
         self.done >= self.header.records as u64
@@ -416,6 +389,7 @@ impl Emitting {
         if !bounds.overlaps(self.header.start, self.header.end()) {
             self.done = self.header.records.into();
         }
+        // The total length of this step's bodies.
         let mut bytes = 0;
         while rows.len() < LIMITS.chunked_step_rows && !self.is_done() {
             let header = content.bytes.get(self.next..).and_then(<[u8]>::first_chunk);
@@ -428,9 +402,20 @@ impl Emitting {
             let start = self.next + RECORD_HEADER_BYTES;
             let mut taken = 0;
             if wanted && input.options.values {
-                match self.room(input, offset, len, rows.is_empty(), &mut bytes)? {
-                    Some(len) => taken = len,
-                    None => return Ok(()),
+                let needed = u64::from(len) + RECORD_HEADER_BYTES as u64;
+                let most = input.options.record_bytes;
+                taken = saturating_usize(len);
+                bytes += taken;
+                // Left to the next step.
+                if !rows.is_empty() && (needed > most || bytes > LIMITS.chunked_step_bytes) {
+                    return Ok(());
+                }
+                if needed > most {
+                    let what = format!(
+                        "the record of message offset {offset} in the chunk at offset {}",
+                        self.position
+                    );
+                    return Err(Error::record_too_large(input.path(), what, needed, most));
                 }
             }
             self.next = start.saturating_add(saturating_usize(len));
@@ -445,37 +430,5 @@ impl Emitting {
             self.done += 1;
         }
         Ok(())
-    }
-
-    /// The length of the next record's body, which matches the filter. `None` if it is left to the next step.
-    /// `bytes` is the total length of this step's bodies.
-    fn room(
-        &self,
-        input: &Input,
-        offset: i64,
-        len: u32,
-        is_first: bool,
-        bytes: &mut usize,
-    ) -> Result<Option<usize>> {
-        let needed = u64::from(len) + RECORD_HEADER_BYTES as u64;
-        let too_large = needed > input.options.record_bytes;
-        let len = saturating_usize(len);
-        *bytes += len;
-        if !is_first && (too_large || *bytes > LIMITS.chunked_step_bytes) {
-            return Ok(None);
-        }
-        if too_large {
-            let what = format!(
-                "the record of message offset {offset} in the chunk at offset {}",
-                self.position
-            );
-            return Err(Error::record_too_large(
-                input.path(),
-                what,
-                needed,
-                input.options.record_bytes,
-            ));
-        }
-        Ok(Some(len))
     }
 }

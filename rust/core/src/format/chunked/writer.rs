@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::hop::{self, Gap};
 use super::index::{IndexRepair, index_path, refuse_existing};
 use super::layout::{ALIGNMENT, HEADER_BYTES, Header, Item, RECORD_HEADER_BYTES, align};
-use super::walk::{ChunkedScan, ChunkedWalk};
+use super::walk::ChunkedScan;
 use super::{CHUNK_BYTES, CHUNK_RECORDS, COLUMNS, FORMAT, LEVEL, MAX_CHUNK_BYTES, WITH_INDEX};
 use crate::bug::OrBug;
 use crate::compress::{Encoder, bound};
@@ -109,7 +109,8 @@ impl Writer {
     ) -> Result<()> {
         let source: Arc<dyn Source> = Arc::new(self.out.source()?);
         let lenient = append::reading(options);
-        let mut walk = ChunkedWalk::open(source.clone(), &lenient, Begin::Beginning)?;
+        let mut walk =
+            ChunkedScan::open(source.clone(), &lenient, Begin::Beginning)?.into_walk();
         self.found = Summary::new(FORMAT.checked, source.path(), source.len());
         // The first damage after the last good chunk, and whether all there is torn.
         let mut tail: Option<(Span, bool)> = None;

@@ -34,7 +34,7 @@ pub(super) struct Large {
 impl Large {
     pub(super) fn new(input: &Input, record: Record) -> Self {
         Self {
-            source: input.on_demand(),
+            source: input.source().clone(),
             record,
             limit: input.options.record_bytes,
             loaded: OnceLock::new(),
