@@ -19,7 +19,7 @@ mod messages;
 use criterion::{BenchmarkGroup, Criterion, Throughput, measurement::WallTime};
 use seglake::checksum::{Key, hash};
 use seglake::columns::{Batches, Limits, Selection, UuidType};
-use seglake::format::{Options, WriteOptions, active};
+use seglake::format::{Options, WriteOptions, Writer as _, active};
 use seglake::verbs::verify;
 use uuid::Uuid;
 

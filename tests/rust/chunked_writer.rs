@@ -11,7 +11,7 @@ use crate::common::{assert_covers, source};
 use proptest::prelude::*;
 use seglake::Error;
 use seglake::format::chunked::{Writer, build_index};
-use seglake::format::{self, IfExists, RecordId, Value, WriteOptions, chunked};
+use seglake::format::{self, IfExists, RecordId, Value, WriteOptions, Writer as _, chunked};
 use seglake::ledger::{Cause, Kind};
 
 fn folder() -> (tempfile::TempDir, PathBuf) {
@@ -275,10 +275,11 @@ fn a_torn_tail_is_reported_and_cut_off_only_when_asked() {
         assert!(!path.with_extension("index").exists());
 
         let mut writer = Writer::open(&path, &zero).unwrap();
-        assert!(!writer.found().damage.is_empty());
+        assert!(!writer.found().unwrap().damage.is_empty());
         assert!(
             writer
                 .found()
+                .unwrap()
                 .damage
                 .iter()
                 .all(|span| span.kind == Kind::TornTail)
@@ -432,7 +433,7 @@ fn damage_followed_by_good_chunks_does_not_prevent_appending() {
     bytes[40] ^= 1;
     fs::write(&path, &bytes).unwrap();
     let mut writer = Writer::open(&path, &append()).unwrap();
-    assert!(!writer.found().is_sound());
+    assert!(!writer.found().unwrap().is_sound());
     assert_eq!(writer.append(None, None, b"more").unwrap(), 9);
     drop(writer);
     assert_index(&path);

@@ -8,7 +8,7 @@ use crate::common::uuid;
 use crate::fault_samples::sample;
 use crate::parity::{repaired, verified};
 use seglake::Error;
-use seglake::format::{FORMATS, IfExists, Options, WriteOptions, active};
+use seglake::format::{FORMATS, IfExists, Options, WriteOptions, Writer as _, active};
 use seglake::ledger::Cause;
 use seglake::parity::{self, Outcome, Parameters};
 use seglake::verbs::{self, ProtectOptions, Protected, SidecarChange};

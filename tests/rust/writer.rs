@@ -7,7 +7,7 @@ use crate::common::{Plain, assert_covers, lenient, scan, segment, source, uuid};
 use seglake::Error;
 use seglake::checksum::Key;
 use seglake::format::active::{self, Writer, encode};
-use seglake::format::{self, IfExists, RecordId, Scalar, Value, WriteOptions, sealed};
+use seglake::format::{self, IfExists, RecordId, Scalar, Value, WriteOptions, Writer as _, sealed};
 use seglake::ledger::{Cause, Kind};
 use uuid::Uuid;
 
@@ -61,7 +61,7 @@ fn what_is_appended_is_read() {
         writer.last_uuid().map(Uuid::into_bytes),
         uuids.last().copied()
     );
-    assert_eq!(writer.found().records, 1000);
+    assert_eq!(writer.found().unwrap().records, 1000);
     let uuid = writer.next_uuid().unwrap();
     writer.append(&uuid, b"", b"one more").unwrap();
     drop(writer);
@@ -222,7 +222,7 @@ fn a_torn_tail_is_reported_and_zeroed_only_when_asked() {
         assert_eq!(fs::read(&path).unwrap(), bytes, "only reported");
 
         let mut writer = Writer::open(&path, &append().set("zero_torn_tail", true)).unwrap();
-        assert_eq!(writer.found().damage[0].kind, Kind::TornTail);
+        assert_eq!(writer.found().unwrap().damage[0].kind, Kind::TornTail);
         assert_eq!(
             fs::metadata(&path).unwrap().len(),
             bytes.len() as u64,
@@ -434,7 +434,7 @@ fn damage_followed_by_good_records_does_not_prevent_appending() {
     bytes[22] ^= 1;
     fs::write(&path, &bytes).unwrap();
     let mut writer = Writer::open(&path, &append()).unwrap();
-    assert!(!writer.found().is_sound());
+    assert!(!writer.found().unwrap().is_sound());
     writer.append(&uuid_at(2000), b"c", b"3").unwrap();
     writer.close().unwrap();
     let (records, ledger) = scan(source(&fs::read(&path).unwrap()), &lenient()).unwrap();

@@ -373,7 +373,7 @@ fn write(format: &seglake::format::Format, segment: &Segment, path: &FilePath) {
                     .append(&Uuid::from_bytes(*uuid), TYPE, value)
                     .unwrap();
             }
-            writer.close().unwrap();
+            seglake::format::Writer::close(&mut writer).unwrap();
         }
         "sealed" => {
             let mut writer = sealed::Writer::create(path, &options).unwrap();

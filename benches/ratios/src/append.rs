@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use seglake::checksum::{Key, hash_many};
-use seglake::format::{WriteOptions, active};
+use seglake::format::{WriteOptions, Writer as _, active};
 use tempfile::TempDir;
 use uuid::{Timestamp, Uuid};
 

@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use seglake::format::{self, Options, Start, Step, WriteOptions, chunked};
+use seglake::format::{self, Options, Start, Step, WriteOptions, Writer as _, chunked};
 use seglake::source::BytesSource;
 use seglake::verbs::verify;
 use tempfile::TempDir;

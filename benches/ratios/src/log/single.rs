@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use seglake::format::{Options, WriteOptions, active};
+use seglake::format::{Options, WriteOptions, Writer as _, active};
 use seglake::source::{FileSource, open_regular};
 use seglake::store::{Durability, NewRecord, SegmentLog};
 use seglake::verbs::{SealOptions, seal};

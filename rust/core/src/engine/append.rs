@@ -128,8 +128,7 @@ impl AppendedFile {
             && unfinished(&*source, &lenient, &end)?
             && search_within(open(source.clone(), &lenient, within)?)? == Within::Nothing
         {
-            let name = self.out.quarantine(end.start);
-            return self.out.remove_tail(end.start..end.end, false, name);
+            return self.out.quarantine(end.start..end.end, false);
         }
         let strict = lenient.strict(true);
         let walk = open(source, &strict, Begin::Offset(end.start));

@@ -211,14 +211,14 @@ impl Appender {
         self.sync()
     }
 
-    /// The path beside the file where [`remove_tail`](Self::remove_tail) keeps what was at this offset.
-    pub(crate) fn quarantine(&self, offset: u64) -> impl Fn(u64) -> PathBuf + use<> {
-        let path = self.path.clone();
-        move |number| {
+    /// [Removes a range](Self::remove_tail), after it is in a file beside this one.
+    pub(crate) fn quarantine(&mut self, torn: Range<u64>, zeros: bool) -> Result<()> {
+        let (path, offset) = (self.path.clone(), torn.start);
+        self.remove_tail(torn, zeros, |number| {
             let mut name = path.clone().into_os_string();
             name.push(quarantine_suffix(offset, number));
             name.into()
-        }
+        })
     }
 
     /// The file that has what [`remove_tail`](Self::remove_tail) removed last.

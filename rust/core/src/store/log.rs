@@ -18,7 +18,7 @@ use super::sealing::{Job, Sealer};
 use super::state::{Current, Guard, LogState, NewRecord, Stage, record_bytes};
 use crate::bug::OrBug;
 use crate::disk::{DiskRef, Owner};
-use crate::engine::WriteOptions;
+use crate::engine::{WriteOptions, Writer as _};
 use crate::error::{Error, Result};
 use crate::format::active::{self, Sequence};
 use crate::sync::{Condvar, Mutex};

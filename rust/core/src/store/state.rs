@@ -138,7 +138,7 @@ impl LogState {
     #[inline]
     pub(super) fn next_uuid(&mut self, given: Option<Uuid>, most: Duration) -> Result<Uuid> {
         match given {
-            None => self.sequence.next_alone(),
+            None => self.sequence.next(),
             Some(uuid) => {
                 self.sequence.check(&uuid)?;
                 refuse_ahead(&uuid, most).map(|()| uuid)

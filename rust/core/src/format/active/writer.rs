@@ -12,7 +12,7 @@ use super::{COLUMNS, FORMAT, PREALLOCATE, judge};
 use crate::checksum::{Key, hash_many};
 use crate::disk::{DiskRef, Handle};
 use crate::engine::writer::missing;
-use crate::engine::{self, WriteOptions, append};
+use crate::engine::{self, WriteOptions, Writer as _, append};
 use crate::error::{Error, Result};
 use crate::ledger::{Kind, Span, Summary};
 use crate::limits::LIMITS;
@@ -29,7 +29,7 @@ const SEARCHED_BYTES: usize = 1 << 20;
 
 /// Appends records to a segment. An advisory lock (on Unix) excludes a second writer of the same file.
 ///
-/// Records are buffered: [`flush`](Self::flush) hands them to the operating system, [`sync`](Self::sync) to the disk.
+/// Records are buffered: [`flush`](engine::Writer::flush) hands them to the operating system, [`sync`](engine::Writer::sync) to the disk.
 /// An error of `flush` loses nothing: call it again. Dropping a writer flushes it without reporting errors.
 #[derive(Debug)]
 pub struct Writer {
@@ -157,8 +157,7 @@ impl Writer {
             && is_unfinished(&*source, &lenient, &end, last, missing)?
             && append::search_within(within()?)? == append::Within::Nothing
         {
-            let name = self.out.quarantine(end.start);
-            return self.out.remove_tail(end.start..end.end, true, name);
+            return self.out.quarantine(end.start..end.end, true);
         }
         let strict = lenient.strict(true);
         let walk = ActiveWalk::from(source, &strict, end.start, last);
@@ -217,36 +216,8 @@ impl Writer {
     ///
     /// # Errors
     /// [`Error::Usage`](crate::Error::Usage) if the last UUID has the latest time that a UUID can have.
-    pub fn next_uuid(&self) -> Result<Uuid> {
+    pub fn next_uuid(&mut self) -> Result<Uuid> {
         self.sequence.next()
-    }
-
-    /// Hands all records to the operating system. They survive the end of this process.
-    ///
-    /// # Errors
-    /// [`Error::Io`](crate::Error::Io). Unwritten bytes stay in the buffer, and the next flush writes them to
-    /// their place.
-    pub fn flush(&mut self) -> Result<()> {
-        self.hash_all();
-        self.out.flush()
-    }
-
-    /// Writes all records to the disk. They survive a loss of power.
-    ///
-    /// # Errors
-    /// [`Error::Io`](crate::Error::Io). After a failed sync the state of the disk is unknown, so every later call
-    /// fails too. Open the file again: that walks it.
-    pub fn sync(&mut self) -> Result<()> {
-        self.hash_all();
-        self.out.sync()
-    }
-
-    /// Flushes, and closes the file.
-    ///
-    /// # Errors
-    /// The same as [`flush`](Self::flush).
-    pub fn close(mut self) -> Result<()> {
-        self.flush()
     }
 
     /// Where the next record will begin, in bytes from the beginning of the file.
@@ -259,12 +230,6 @@ impl Writer {
     #[must_use]
     pub fn last_uuid(&self) -> Option<Uuid> {
         self.sequence.last().map(Uuid::from_bytes)
-    }
-
-    /// A summary of the file's content when it was opened.
-    #[must_use]
-    pub fn found(&self) -> &Summary {
-        &self.found
     }
 }
 
@@ -324,11 +289,13 @@ impl engine::Writer for Writer {
     }
 
     fn flush(&mut self) -> Result<()> {
-        self.flush()
+        self.hash_all();
+        self.out.flush()
     }
 
     fn sync(&mut self) -> Result<()> {
-        self.sync()
+        self.hash_all();
+        self.out.sync()
     }
 
     fn close(&mut self) -> Result<()> {
@@ -461,20 +428,8 @@ impl Sequence {
     ///
     /// # Errors
     /// [`Error::Usage`] if the last UUID has the latest time that a UUID can have.
-    pub(in crate::format) fn next(&self) -> Result<Uuid> {
-        let next = match &self.last {
-            None => Some(self.generator.now()),
-            Some(last) => self.generator.after(last),
-        };
-        next.ok_or_else(|| self.exhausted())
-    }
-
-    /// As [`next`](Self::next), for a caller that has the sequence to itself.
-    ///
-    /// # Errors
-    /// As `next`.
     #[inline]
-    pub(crate) fn next_alone(&mut self) -> Result<Uuid> {
+    pub(crate) fn next(&mut self) -> Result<Uuid> {
         let next = self.generator.next_alone(self.last.as_ref());
         next.ok_or_else(|| self.exhausted())
     }
@@ -495,7 +450,7 @@ impl Sequence {
     /// # Errors
     /// [`Error::Usage`] if a field is missing, or the timestamp differs from the UUID's.
     pub(in crate::format) fn record<'a>(
-        &self,
+        &mut self,
         fields: &[Value<'a>],
     ) -> Result<(Uuid, &'a [u8], &'a [u8])> {
         let (uuid, timestamp, type_, value) = match fields {

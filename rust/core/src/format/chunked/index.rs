@@ -400,8 +400,7 @@ impl IndexRepair {
     fn write(&mut self, out: &mut Appender, len: u64) -> Result<()> {
         out.go_to(self.right);
         if self.right < len {
-            let name = out.quarantine(self.right);
-            out.remove_tail(self.right..len, false, name)?;
+            out.quarantine(self.right..len, false)?;
         }
         if let Some(missing) = &mut self.missing {
             let missing = missing.source()?;

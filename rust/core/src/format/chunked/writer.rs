@@ -11,8 +11,7 @@ use super::walk::ChunkedScan;
 use super::{CHUNK_BYTES, CHUNK_RECORDS, COLUMNS, FORMAT, LEVEL, MAX_CHUNK_BYTES, WITH_INDEX};
 use crate::bug::OrBug;
 use crate::compress::{Encoder, bound};
-use crate::engine;
-use crate::engine::{WriteOptions, append};
+use crate::engine::{self, WriteOptions, Writer as _, append};
 use crate::error::{Error, Result};
 use crate::ledger::{Kind, Span, Summary};
 use crate::output::Appender;
@@ -25,8 +24,8 @@ use crate::walk::{Begin, Options, Walk};
 /// Appends records to a segment, and items to the index beside it. An advisory lock (on Unix) excludes a second
 /// writer of the same file.
 ///
-/// Records are collected into chunks. [`flush`](Self::flush) closes the current chunk and hands everything to the
-/// operating system, [`sync`](Self::sync) to the disk: the segment first, then the index, so that the index never
+/// Records are collected into chunks. [`flush`](engine::Writer::flush) closes the current chunk and hands everything to the
+/// operating system, [`sync`](engine::Writer::sync) to the disk: the segment first, then the index, so that the index never
 /// names a chunk that is not there. An error of `flush` loses nothing: call it again. Dropping a writer flushes it
 /// without reporting errors.
 #[derive(Debug)]
@@ -109,8 +108,7 @@ impl Writer {
     ) -> Result<()> {
         let source: Arc<dyn Source> = Arc::new(self.out.source()?);
         let lenient = append::reading(options);
-        let mut walk =
-            ChunkedScan::open(source.clone(), &lenient, Begin::Beginning)?.into_walk();
+        let mut walk = ChunkedScan::open(source.clone(), &lenient, Begin::Beginning)?.into_walk();
         self.found = Summary::new(FORMAT.checked, source.path(), source.len());
         // The first damage after the last good chunk, and whether all there is torn.
         let mut tail: Option<(Span, bool)> = None;
@@ -138,8 +136,7 @@ impl Writer {
             let at = damage.start;
             let is_removed = is_torn && options.flag(&ZERO_TORN_TAIL);
             if is_removed && is_unfinished(&*source, &lenient, &damage)? {
-                let name = self.out.quarantine(at);
-                return self.out.remove_tail(at..source.len(), false, name);
+                return self.out.quarantine(at..source.len(), false);
             }
             return Err(self.refuse(source, lenient, at));
         }
@@ -278,33 +275,6 @@ impl Writer {
             None => Ok(()),
         }
     }
-
-    /// Closes the current chunk and hands everything to the operating system. It survives the end of this process.
-    ///
-    /// # Errors
-    /// [`Error::Io`]. Unwritten bytes stay in the buffer, and the next flush writes them to their place.
-    pub fn flush(&mut self) -> Result<()> {
-        self.close_chunk()?;
-        self.out.flush()?;
-        self.flush_index()
-    }
-
-    /// Writes everything to the disk. It survives a loss of power.
-    ///
-    /// # Errors
-    /// [`Error::Io`]. After a failed sync the state of the disk is unknown, so every later call fails too. Open
-    /// the file again: that walks it.
-    pub fn sync(&mut self) -> Result<()> {
-        self.close_chunk()?;
-        self.out.sync()?;
-        self.on_index(Appender::sync)
-    }
-
-    /// A summary of the file's content when it was opened.
-    #[must_use]
-    pub fn found(&self) -> &Summary {
-        &self.found
-    }
 }
 
 /// Writes zeros up to the next offset at which a chunk can begin.
@@ -371,11 +341,15 @@ impl engine::Writer for Writer {
     }
 
     fn flush(&mut self) -> Result<()> {
-        self.flush()
+        self.close_chunk()?;
+        self.out.flush()?;
+        self.flush_index()
     }
 
     fn sync(&mut self) -> Result<()> {
-        self.sync()
+        self.close_chunk()?;
+        self.out.sync()?;
+        self.on_index(Appender::sync)
     }
 
     fn close(&mut self) -> Result<()> {

@@ -93,8 +93,7 @@ impl Writer {
             && options.flag(&ZERO_TORN_TAIL)
             && is_unfinished(&*source, &end, self.dialect)?
         {
-            let name = self.out.quarantine(end.start);
-            return self.out.remove_tail(end.start..end.end, false, name);
+            return self.out.quarantine(end.start..end.end, false);
         }
         let strict = lenient.strict(true);
         let walk = OplogWalk::open(source, &strict, Begin::Offset(end.start));

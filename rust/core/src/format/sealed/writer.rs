@@ -173,7 +173,7 @@ impl Writer {
     ///
     /// # Errors
     /// [`Error::Usage`] if the last UUID has the latest time that a UUID can have.
-    pub fn next_uuid(&self) -> Result<Uuid> {
+    pub fn next_uuid(&mut self) -> Result<Uuid> {
         self.sequence.next()
     }
 
