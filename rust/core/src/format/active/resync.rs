@@ -255,6 +255,7 @@ mod tests {
 
     use super::super::judge::key_of;
     use super::super::layout::{UUID_BYTES, encode};
+    use super::super::walk::ActiveWalk;
     use super::*;
     use crate::checksum::Key;
     use crate::source::BytesSource;
@@ -328,8 +329,9 @@ mod tests {
             let start = *start.get(&starts);
             bytes.resize(bytes.len() + unused, 0);
             let source = BytesSource::new(bytes.clone());
-            let mut scan =
-                ActiveScan::open(Arc::new(source), &Options::default(), Begin::Beginning).unwrap();
+            let mut walk =
+                ActiveWalk::open(Arc::new(source), &Options::default(), Begin::Beginning).unwrap();
+            let scan = walk.scan_mut();
             scan.state.last = last;
             let end = scan.end_of_damage(start as u64).unwrap();
             prop_assert_eq!((end, scan.state.verified), end_slowly(&bytes, start, last));

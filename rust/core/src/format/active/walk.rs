@@ -56,18 +56,6 @@ pub(super) type ActiveScan = Stream<Active>;
 pub(crate) type ActiveWalk = Driver<ActiveScan>;
 
 impl ActiveWalk {
-    /// Begins a walk of a file.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if the start is not valid for this file.
-    pub(crate) fn open(
-        source: Arc<dyn Source>,
-        options: &Options,
-        start: Begin<'_>,
-    ) -> Result<Self> {
-        ActiveScan::open(source, options, start).map(Self::new)
-    }
-
     /// Begins a walk at `offset`. `last` is the last good UUID before it.
     pub(crate) fn from(
         source: Arc<dyn Source>,
@@ -75,15 +63,17 @@ impl ActiveWalk {
         offset: u64,
         last: Option<[u8; UUID_BYTES]>,
     ) -> Result<Self> {
-        let mut scan = ActiveScan::open(source, options, Begin::Offset(offset))?;
-        scan.state.last = last;
-        scan.state.verified = last.is_some();
-        Ok(Self::new(scan))
+        let mut walk = Self::open(source, options, Begin::Offset(offset))?;
+        let state = &mut walk.scan_mut().state;
+        (state.last, state.verified) = (last, last.is_some());
+        Ok(walk)
     }
-}
 
-impl ActiveScan {
-    pub(super) fn open(
+    /// Begins a walk of a file.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if the start is not valid for this file.
+    pub(crate) fn open(
         source: Arc<dyn Source>,
         options: &Options,
         begin: Begin<'_>,
@@ -121,9 +111,11 @@ impl ActiveScan {
             run_spans: OnceLock::new(),
             key: *key,
         };
-        Self::new(source, options, point, unit)
+        Stream::new(source, options, point, unit).map(Self::new)
     }
+}
 
+impl ActiveScan {
     /// The keys that a record may be under: the file's key, or all of them while it is unknown.
     pub(super) fn keys(&self) -> &[Key] {
         match self.state.key {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::layout::{CRC_BYTES, HEADER_BYTES, Header, difference, header, is_right};
+use super::layout::{CRC_BYTES, HEADER_BYTES, Header, difference, header};
 use crate::engine::candidate::{
     Candidate, Candidates, MAX_LENGTHS_TRIED_BYTES, MAX_TRIED_BYTES, Syndrome, Trial, read_piece,
 };
@@ -28,8 +28,9 @@ impl Candidates for TfRecords {
         let tried = whole.filter(|total| *total as u64 <= MAX_TRIED_BYTES);
         let data = whole.map(|total| HEADER_BYTES..total.saturating_sub(CRC_BYTES));
         let check = move |bytes: &[u8]| match header(bytes, bytes.len() as u64) {
+            // It is whole.
             Ok(Some(header)) => Trial {
-                end: is_right(bytes, &header).then(|| at + header.total()),
+                end: (difference(bytes) == 0).then(|| at + header.total()),
                 work: header.length,
             },
             _ => Trial::NOTHING,

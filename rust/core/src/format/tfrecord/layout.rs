@@ -86,13 +86,6 @@ pub(super) fn data(input: &mut Input, at: u64, header: &Header) -> Result<Option
     }))
 }
 
-/// Whether the fourth check succeeds, of a record that is whole at the beginning of `bytes`.
-pub(super) fn is_right(bytes: &[u8], header: &Header) -> bool {
-    let whole = bytes.get(HEADER_BYTES..saturating_usize(header.total()));
-    let parts = whole.and_then(|whole| whole.split_last_chunk::<CRC_BYTES>());
-    parts.is_some_and(|(data, stored)| masked(crc32c::crc32c(data)).to_le_bytes() == *stored)
-}
-
 /// The difference between the CRC-32C that is stored for a record's data and that of its bytes; 0 too if it is not whole.
 pub(super) fn difference(record: &[u8]) -> u32 {
     let data = record.get(HEADER_BYTES..).and_then(|rest| {
