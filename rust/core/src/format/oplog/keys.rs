@@ -119,13 +119,12 @@ impl KeyTable {
     /// Where each key was declared first.
     pub(super) fn places(&self) -> HashMap<Key, (u64, u64)> {
         let mut places = HashMap::new();
-        let mut owners = self.owners.iter().copied().peekable();
-        let mut owner = (0, 0);
-        for (place, key) in (0..).zip(self.keys.as_chunks::<KEY_BYTES>().0) {
-            while let Some(next) = owners.next_if(|next| next.1 <= place) {
-                owner = next;
+        let mut keys = self.keys.as_chunks::<KEY_BYTES>().0.iter();
+        let ends = self.owners.iter().skip(1).map(|owner| owner.1);
+        for ((seq, first), end) in self.owners.iter().zip(ends.chain([self.len()])) {
+            for (offset, key) in (0..end - first).zip(keys.by_ref()) {
+                places.entry(*key).or_insert((*seq, offset));
             }
-            places.entry(*key).or_insert((owner.0, place - owner.1));
         }
         places
     }

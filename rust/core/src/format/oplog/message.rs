@@ -1,8 +1,8 @@
 //! One message of any dialect, and the buffer that frames it.
 
-use super::draft::{Reference, Scope};
+use super::draft::{Naming, Reference, Scope};
 use super::keys::KeyTable;
-use super::layout::{Body, Bytes, Items, KEY_BYTES, Read, Reader, Run, uint_bytes};
+use super::layout::{Body, Bytes, Items, KEY_BYTES, Key, Read, Reader, Run, uint_bytes};
 use super::{autobase, draft};
 use crate::error::Finding;
 use crate::ledger::Cause;
@@ -184,6 +184,19 @@ impl Record {
             Message::Draft(message) => message.field(body, column, scope),
             Message::Autobase(message) => message.field(body, column),
         }
+    }
+}
+
+/// Appends a message, and returns the keys that it declares.
+pub(super) fn encode(
+    out: &mut Vec<u8>,
+    fields: &[Value<'_>],
+    dialect: Dialect,
+    naming: Naming<'_>,
+) -> crate::Result<Vec<Key>> {
+    match dialect {
+        Dialect::Autobase => autobase::encode(out, fields).map(|()| Vec::new()),
+        Dialect::Draft | Dialect::Draft11 => draft::encode(out, fields, dialect, naming),
     }
 }
 

@@ -1,11 +1,10 @@
 //! Single messages from anywhere: bodies in another format, a column of a table, a message of a queue.
 
-use super::autobase;
 use super::draft::{self, Naming};
 use super::keys::KeyTable;
 use super::layout::fields;
 use super::layout::{Body, Stop};
-use super::message::Record;
+use super::message::{Record, encode};
 use super::rows::{Bodies, OplogRows};
 use crate::error::{Error, Result};
 use crate::private::Sealed;
@@ -64,18 +63,9 @@ pub fn decode_message<B: AsRef<[u8]> + Send>(
 /// # Errors
 /// [`Error::Usage`] for values that the dialect cannot represent.
 pub fn encode_message(fields: &[Value<'_>], dialect: Dialect) -> Result<Vec<u8>> {
-    let mut out = Vec::new();
+    let (mut out, declared) = (Vec::new(), None);
     let seq = fields::seq(fields)?;
-    match dialect {
-        Dialect::Autobase => autobase::encode(&mut out, fields)?,
-        Dialect::Draft | Dialect::Draft11 => {
-            let naming = Naming {
-                seq,
-                declared: None,
-            };
-            draft::encode(&mut out, fields, dialect, naming)?;
-        }
-    }
+    encode(&mut out, fields, dialect, Naming { seq, declared })?;
     Ok(out)
 }
 

@@ -253,7 +253,7 @@ impl OplogScan {
         let Some(Frame { head, len }) = self.frame(next)? else {
             return Ok(None);
         };
-        match Message::read(&mut self.pieces(next + head).reader(len), dialect) {
+        match Message::read(&mut Reader::new(self.pieces(next + head), 0, len), dialect) {
             Ok(_) => Ok(self.lengths_lead_to_the_end(next)?.then_some(next)),
             Err(Stop::Fault(_)) => Ok(None),
             Err(Stop::Error(error)) => Err(*error),
@@ -307,12 +307,7 @@ pub(super) struct Pieces<'a> {
     pub(super) start: u64,
 }
 
-impl<'a> Pieces<'a> {
-    /// A reader of the message of `len` bytes that begins there. The file must have all of them.
-    const fn reader(self, len: u64) -> Reader<Pieces<'a>> {
-        Reader::new(self, 0, len)
-    }
-
+impl Pieces<'_> {
     /// The bytes from here on, at least `min` of them.
     pub(super) fn load(&mut self, at: u64, min: usize) -> Result<&[u8]> {
         let offset = self.start.saturating_add(at);

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::draft::{Naming, encode};
+use super::FORMAT;
+use super::draft::Naming;
 use super::keys::{refuse_too_many, taken_by};
 use super::layout::columns::columns;
 use super::layout::{Body, Bytes, Key, Reader, fields, put_buffer};
-use super::message::{Frame, Message};
+use super::message::{Frame, Message, encode};
 use super::walk::OplogWalk;
-use super::{FORMAT, autobase};
 use crate::engine::append::{self, by_its_appender};
 use crate::engine::{self, WriteOptions};
 use crate::error::{Error, Finding, Result};
@@ -116,19 +116,11 @@ impl Writer {
             )));
         }
         self.message.clear();
-        let keys = match self.dialect {
-            Dialect::Autobase => {
-                autobase::encode(&mut self.message, fields)?;
-                Vec::new()
-            }
-            Dialect::Draft | Dialect::Draft11 => {
-                let naming = Naming {
-                    seq: Some(seq),
-                    declared: Some(&self.declared),
-                };
-                encode(&mut self.message, fields, self.dialect, naming)?
-            }
+        let naming = Naming {
+            seq: Some(seq),
+            declared: Some(&self.declared),
         };
+        let keys = encode(&mut self.message, fields, self.dialect, naming)?;
         let key_bytes = self.key_bytes + taken_by(size_of_val(&*keys) as u64);
         refuse_too_many(seq, key_bytes, Some(self.out.path()))?;
         self.key_bytes = key_bytes;
