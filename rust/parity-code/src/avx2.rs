@@ -7,10 +7,9 @@ use std::arch::x86_64::{
     _mm256_srli_epi64, _mm256_storeu_si256, _mm256_xor_si256,
 };
 
-use crate::Matrix;
 use crate::products::{PRODUCTS, Products};
 use crate::simd::Simd;
-use crate::sums;
+use crate::sums::{self, Columns};
 
 /// The bytes of a vector.
 const BYTES: usize = 32;
@@ -34,25 +33,13 @@ impl Avx2 {
     }
 
     /// Adds columns times factors to sums.
-    pub(crate) fn add(
-        self,
-        matrix: &Matrix,
-        first: usize,
-        columns: &[&[u8]],
-        sums: &mut [&mut [u8]],
-    ) {
+    pub(crate) fn add(self, columns: Columns<'_>, sums: &mut [&mut [u8]]) {
         #[target_feature(enable = "avx2")]
-        fn run(
-            avx2: Avx2,
-            matrix: &Matrix,
-            first: usize,
-            columns: &[&[u8]],
-            sums: &mut [&mut [u8]],
-        ) {
-            sums::add::<_, BYTES, COLUMNS, SUMS, VECTORS>(avx2, matrix, first, columns, sums);
+        fn run(avx2: Avx2, columns: Columns<'_>, sums: &mut [&mut [u8]]) {
+            sums::add::<_, BYTES, COLUMNS, SUMS, VECTORS>(avx2, columns, sums);
         }
         // SAFETY: `self` exists only if AVX2 was detected.
-        unsafe { run(self, matrix, first, columns, sums) }
+        unsafe { run(self, columns, sums) }
     }
 }
 

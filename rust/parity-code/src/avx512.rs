@@ -6,11 +6,10 @@ use std::arch::x86_64::{
     _mm512_storeu_si512, _mm512_xor_si512,
 };
 
-use crate::Matrix;
 use crate::avx2;
 use crate::gfni::Gfni;
 use crate::simd::Simd;
-use crate::sums;
+use crate::sums::{self, Columns};
 
 /// The bytes of a vector.
 const BYTES: usize = 64;
@@ -35,25 +34,13 @@ impl Avx512 {
     }
 
     /// Adds columns times factors to sums.
-    pub(crate) fn add(
-        self,
-        matrix: &Matrix,
-        first: usize,
-        columns: &[&[u8]],
-        sums: &mut [&mut [u8]],
-    ) {
+    pub(crate) fn add(self, columns: Columns<'_>, sums: &mut [&mut [u8]]) {
         #[target_feature(enable = "avx,avx2,gfni,avx512f,avx512bw")]
-        fn run(
-            avx512: Avx512,
-            matrix: &Matrix,
-            first: usize,
-            columns: &[&[u8]],
-            sums: &mut [&mut [u8]],
-        ) {
-            sums::add::<_, BYTES, COLUMNS, SUMS, VECTORS>(avx512, matrix, first, columns, sums);
+        fn run(avx512: Avx512, columns: Columns<'_>, sums: &mut [&mut [u8]]) {
+            sums::add::<_, BYTES, COLUMNS, SUMS, VECTORS>(avx512, columns, sums);
         }
         // SAFETY: `self` exists only if all of these features were detected.
-        unsafe { run(self, matrix, first, columns, sums) }
+        unsafe { run(self, columns, sums) }
     }
 }
 

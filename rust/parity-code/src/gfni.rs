@@ -4,11 +4,10 @@
 
 use std::arch::x86_64::{__m256i, _mm256_gf2p8affine_epi64_epi8, _mm256_set1_epi64x};
 
-use crate::Matrix;
 use crate::avx2::{self, Avx2};
 use crate::field::slow_product;
 use crate::simd::Simd;
-use crate::sums;
+use crate::sums::{self, Columns};
 
 /// The bytes of a vector.
 const BYTES: usize = 32;
@@ -48,25 +47,13 @@ impl Gfni {
     }
 
     /// Adds columns times factors to sums.
-    pub(crate) fn add(
-        self,
-        matrix: &Matrix,
-        first: usize,
-        columns: &[&[u8]],
-        sums: &mut [&mut [u8]],
-    ) {
+    pub(crate) fn add(self, columns: Columns<'_>, sums: &mut [&mut [u8]]) {
         #[target_feature(enable = "avx,avx2,gfni")]
-        fn run(
-            gfni: Gfni,
-            matrix: &Matrix,
-            first: usize,
-            columns: &[&[u8]],
-            sums: &mut [&mut [u8]],
-        ) {
-            sums::add::<_, BYTES, COLUMNS, SUMS, VECTORS>(gfni, matrix, first, columns, sums);
+        fn run(gfni: Gfni, columns: Columns<'_>, sums: &mut [&mut [u8]]) {
+            sums::add::<_, BYTES, COLUMNS, SUMS, VECTORS>(gfni, columns, sums);
         }
         // SAFETY: `self` exists only if all of these features were detected.
-        unsafe { run(self, matrix, first, columns, sums) }
+        unsafe { run(self, columns, sums) }
     }
 }
 

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-use crate::Matrix;
 #[cfg(target_arch = "aarch64")]
 use crate::neon::Neon;
 use crate::portable::Portable;
+use crate::sums::Columns;
 #[cfg(target_arch = "x86_64")]
 use crate::{avx2::Avx2, avx512::Avx512, gfni::Gfni};
 
@@ -34,19 +34,20 @@ pub enum Kernel {
 }
 
 impl Kernel {
+    /// All of them, the slowest first.
+    const ALL: [Self; 5] = [
+        Self::Portable,
+        Self::Neon,
+        Self::Avx2,
+        Self::Gfni,
+        Self::Avx512,
+    ];
+
     /// The kernels that this processor can run, the slowest first.
     #[must_use]
     pub fn available() -> Vec<Self> {
-        let all = [
-            Self::Portable,
-            Self::Neon,
-            Self::Avx2,
-            Self::Gfni,
-            Self::Avx512,
-        ];
-        all.into_iter()
-            .filter(|kernel| kernel.is_available())
-            .collect()
+        let all = Self::ALL.into_iter();
+        all.filter(|kernel| kernel.is_available()).collect()
     }
 
     /// The default kernel: the best available one, unless `PARITY_CODE_KERNEL` names another of them.
@@ -58,7 +59,7 @@ impl Kernel {
     /// Whether this processor has its instructions.
     #[must_use]
     pub fn is_available(self) -> bool {
-        Dispatch::of(self).kernel() == self
+        Dispatch::exactly(self).is_some()
     }
 
     /// Its name in `PARITY_CODE_KERNEL`.
@@ -99,44 +100,37 @@ impl Dispatch {
     pub(crate) fn detected() -> Self {
         static DETECTED: OnceLock<Dispatch> = OnceLock::new();
         *DETECTED.get_or_init(|| {
-            let named = std::env::var(VARIABLE).ok();
-            let mut available = Kernel::available();
-            let chosen = available
-                .iter()
-                .copied()
-                .find(|kernel| named.as_deref() == Some(kernel.name()));
-            Self::of(chosen.or(available.pop()).unwrap_or(Kernel::Portable))
+            let name = std::env::var(VARIABLE).ok();
+            let named = |kernel: &Kernel| name.as_deref() == Some(kernel.name());
+            let named = Kernel::ALL.into_iter().find(named);
+            match named.and_then(Self::exactly) {
+                Some(named) => named,
+                None => Self::of(Kernel::Avx512),
+            }
         })
+    }
+
+    /// A kernel, if the processor has its instructions.
+    fn exactly(kernel: Kernel) -> Option<Self> {
+        match kernel {
+            Kernel::Portable => Some(Self::Portable),
+            #[cfg(target_arch = "aarch64")]
+            Kernel::Neon => Neon::detect().map(Self::Neon),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2 => Avx2::detect().map(Self::Avx2),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Gfni => Gfni::detect().map(Self::Gfni),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx512 => Avx512::detect().map(Self::Avx512),
+            _ => None, // of another processor
+        }
     }
 
     /// A kernel. If the processor lacks its instructions, the best one below it.
     pub(crate) fn of(kernel: Kernel) -> Self {
-        #[cfg(target_arch = "aarch64")]
-        if kernel >= Kernel::Neon
-            && let Some(neon) = Neon::detect()
-        {
-            return Self::Neon(neon);
-        }
-        #[cfg(target_arch = "x86_64")]
-        {
-            if kernel >= Kernel::Avx512
-                && let Some(avx512) = Avx512::detect()
-            {
-                return Self::Avx512(avx512);
-            }
-            if kernel >= Kernel::Gfni
-                && let Some(gfni) = Gfni::detect()
-            {
-                return Self::Gfni(gfni);
-            }
-            if kernel >= Kernel::Avx2
-                && let Some(avx2) = Avx2::detect()
-            {
-                return Self::Avx2(avx2);
-            }
-        }
-        let _ = kernel;
-        Self::Portable
+        let below = Kernel::ALL.into_iter().rev().filter(|own| *own <= kernel);
+        let best = below.filter_map(Self::exactly).next();
+        best.unwrap_or(Self::Portable)
     }
 
     pub(crate) fn kernel(self) -> Kernel {
@@ -153,24 +147,18 @@ impl Dispatch {
         }
     }
 
-    /// Adds the columns from `first` on of the matrix, times their factors, to sums. All have one length.
-    pub(crate) fn add(
-        self,
-        matrix: &Matrix,
-        first: usize,
-        columns: &[&[u8]],
-        sums: &mut [&mut [u8]],
-    ) {
+    /// Adds columns times their factors to sums. All have one length.
+    pub(crate) fn add(self, columns: Columns<'_>, sums: &mut [&mut [u8]]) {
         match self {
-            Self::Portable => Portable.add(matrix, first, columns, sums),
+            Self::Portable => Portable.add(columns, sums),
             #[cfg(target_arch = "aarch64")]
-            Self::Neon(neon) => neon.add(matrix, first, columns, sums),
+            Self::Neon(neon) => neon.add(columns, sums),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2(avx2) => avx2.add(matrix, first, columns, sums),
+            Self::Avx2(avx2) => avx2.add(columns, sums),
             #[cfg(target_arch = "x86_64")]
-            Self::Gfni(gfni) => gfni.add(matrix, first, columns, sums),
+            Self::Gfni(gfni) => gfni.add(columns, sums),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512(avx512) => avx512.add(matrix, first, columns, sums),
+            Self::Avx512(avx512) => avx512.add(columns, sums),
         }
     }
 }

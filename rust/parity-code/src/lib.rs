@@ -56,6 +56,7 @@ pub use encoder::Encoder;
 use kernel::Dispatch;
 pub use kernel::Kernel;
 pub use matrix::Matrix;
+use sums::Columns;
 
 /// Multiplies columns of bytes with factors, and adds them to sums.
 #[derive(Clone, Copy)]
@@ -116,9 +117,14 @@ impl Multiplier {
             .take(matrix.columns().saturating_sub(first))
             .map(|column| column.get(..len).unwrap_or(column))
             .collect();
-        for alike in columns.chunk_by(|a, b| a.len() == b.len()) {
-            self.0.add(matrix, first, alike, sums);
-            first += alike.len();
+        for bytes in columns.chunk_by(|a, b| a.len() == b.len()) {
+            let alike = Columns {
+                matrix,
+                first,
+                bytes,
+            };
+            self.0.add(alike, sums);
+            first += bytes.len();
         }
     }
 }

@@ -5,10 +5,9 @@ use std::arch::aarch64::{
     uint8x16_t, vandq_u8, vdupq_n_u8, veorq_u8, vld1q_u8, vqtbl1q_u8, vshrq_n_u8, vst1q_u8,
 };
 
-use crate::Matrix;
 use crate::products::{PRODUCTS, Products};
 use crate::simd::Simd;
-use crate::sums;
+use crate::sums::{self, Columns};
 
 /// The bytes of a vector.
 const BYTES: usize = 16;
@@ -31,25 +30,13 @@ impl Neon {
     }
 
     /// Adds columns times factors to sums.
-    pub(crate) fn add(
-        self,
-        matrix: &Matrix,
-        first: usize,
-        columns: &[&[u8]],
-        sums: &mut [&mut [u8]],
-    ) {
+    pub(crate) fn add(self, columns: Columns<'_>, sums: &mut [&mut [u8]]) {
         #[target_feature(enable = "neon")]
-        fn run(
-            neon: Neon,
-            matrix: &Matrix,
-            first: usize,
-            columns: &[&[u8]],
-            sums: &mut [&mut [u8]],
-        ) {
-            sums::add::<_, BYTES, COLUMNS, SUMS, VECTORS>(neon, matrix, first, columns, sums);
+        fn run(neon: Neon, columns: Columns<'_>, sums: &mut [&mut [u8]]) {
+            sums::add::<_, BYTES, COLUMNS, SUMS, VECTORS>(neon, columns, sums);
         }
         // SAFETY: `self` exists only if NEON was detected.
-        unsafe { run(self, matrix, first, columns, sums) }
+        unsafe { run(self, columns, sums) }
     }
 }
 

@@ -1,8 +1,7 @@
 //! Any processor: vectors of 64-bit words, which the compiler makes of the instructions that every such processor has.
 
-use crate::Matrix;
 use crate::simd::Simd;
-use crate::sums;
+use crate::sums::{self, Columns};
 
 /// The words of a vector.
 const WORDS: usize = 4;
@@ -16,14 +15,8 @@ pub(crate) struct Portable;
 
 impl Portable {
     /// Adds columns times factors to sums.
-    pub(crate) fn add(
-        self,
-        matrix: &Matrix,
-        first: usize,
-        columns: &[&[u8]],
-        sums: &mut [&mut [u8]],
-    ) {
-        sums::add::<_, BYTES, 8, 4, 1>(self, matrix, first, columns, sums);
+    pub(crate) fn add(self, columns: Columns<'_>, sums: &mut [&mut [u8]]) {
+        sums::add::<_, BYTES, 8, 4, 1>(self, columns, sums);
     }
 }
 

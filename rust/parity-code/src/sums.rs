@@ -14,22 +14,42 @@ const CACHE_LINE_BYTES: usize = 64;
 /// for the last sums.
 const TILE_BYTES: usize = 2 << 10;
 
-/// Adds to each of `sums` the columns from `first` on of the matrix, times their factors. `columns` and `sums` have one
-/// length. `C` columns are added at a time, at most: more mean fewer loads and stores of the sums, but columns may lie at a
+/// Columns of one length, whose factors are those of the columns from `first` on of a matrix.
+#[derive(Clone, Copy)]
+pub(crate) struct Columns<'a> {
+    pub(crate) matrix: &'a Matrix,
+    pub(crate) first: usize,
+    pub(crate) bytes: &'a [&'a [u8]],
+}
+
+impl<'a> Columns<'a> {
+    #[inline(always)]
+    fn len(self) -> usize {
+        match self.bytes {
+            [column, ..] => column.len(),
+            [] => 0,
+        }
+    }
+
+    /// The factors for the sum of this row.
+    #[inline(always)]
+    fn factors(self, row: usize) -> &'a [u8] {
+        let factors = self.matrix.row(row).get(self.first..);
+        factors.always("a factor for each column")
+    }
+}
+
+/// Adds to each of `sums` the columns times their factors. Columns and sums have one length. `C` columns are added at a time, at most: more mean fewer loads and stores of the sums, but columns may lie at a
 /// distance that maps them all, and the sums, to the same few lines of the first cache. `R` sums are in registers at a time, with
 /// `V` vectors of `N` bytes of each.
 #[inline(always)]
 pub(crate) fn add<S: Simd<N>, const N: usize, const C: usize, const R: usize, const V: usize>(
     simd: S,
-    matrix: &Matrix,
-    mut first: usize,
-    columns: &[&[u8]],
+    columns: Columns<'_>,
     sums: &mut [&mut [u8]],
 ) {
-    let Some(len) = columns.first().map(|column| column.len()) else {
-        return;
-    };
-    for columns in columns.chunks(C) {
+    let (matrix, mut first, len) = (columns.matrix, columns.first, columns.len());
+    for columns in columns.bytes.chunks(C) {
         let mut start = 0;
         while start < len {
             let end = (start + TILE_BYTES).min(len);
@@ -37,7 +57,12 @@ pub(crate) fn add<S: Simd<N>, const N: usize, const C: usize, const R: usize, co
             for (tile, column) in tiles.iter_mut().zip(columns) {
                 *tile = column.get(start..end).always("columns of one length");
             }
-            let tiles = tiles.get(..columns.len()).always("no more columns");
+            let bytes = tiles.get(..columns.len()).always("no more columns");
+            let tiles = Columns {
+                matrix,
+                first,
+                bytes,
+            };
             // The next tile is prefetched with the first sums: processors foresee few of the jumps between columns.
             let mut ahead = [[].as_slice(); C];
             for (ahead, column) in ahead.iter_mut().zip(columns) {
@@ -46,17 +71,17 @@ pub(crate) fn add<S: Simd<N>, const N: usize, const C: usize, const R: usize, co
             let mut row = 0;
             let (groups, rest) = sums.as_chunks_mut::<R>();
             for group in groups {
-                add_rows::<S, N, C, R, V>(simd, matrix, [row, first], tiles, &ahead, group, start);
+                add_rows::<S, N, C, R, V>(simd, tiles, &ahead, row, group, start);
                 row += R;
                 ahead = [[].as_slice(); C];
             }
             let (halves, rest) = rest.as_chunks_mut::<2>();
             for group in halves {
-                add_rows::<S, N, C, 2, V>(simd, matrix, [row, first], tiles, &ahead, group, start);
+                add_rows::<S, N, C, 2, V>(simd, tiles, &ahead, row, group, start);
                 row += 2;
             }
             if let Some(group) = rest.first_chunk_mut::<1>() {
-                add_rows::<S, N, C, 1, V>(simd, matrix, [row, first], tiles, &ahead, group, start);
+                add_rows::<S, N, C, 1, V>(simd, tiles, &ahead, row, group, start);
             }
             start = end;
         }
@@ -68,34 +93,26 @@ pub(crate) fn add<S: Simd<N>, const N: usize, const C: usize, const R: usize, co
 #[inline(always)]
 fn add_rows<S: Simd<N>, const N: usize, const C: usize, const R: usize, const V: usize>(
     simd: S,
-    matrix: &Matrix,
-    [row, first]: [usize; 2],
-    tiles: &[&[u8]],
+    tiles: Columns<'_>,
     ahead: &[&[u8]; C],
+    row: usize,
     sums: &mut [&mut [u8]; R],
     start: usize,
 ) {
     let mut tables = [[simd.table(0); R]; C];
     for index in 0..R {
-        let factors = matrix
-            .row(row + index)
-            .get(first..)
-            .always("a factor for each column");
-        for (tables, factor) in tables.iter_mut().zip(factors) {
+        for (tables, factor) in tables.iter_mut().zip(tiles.factors(row + index)) {
             if let Some(table) = tables.get_mut(index) {
                 *table = simd.table(*factor);
             }
         }
     }
-    let Some(len) = tiles.first().map(|tile| tile.len()) else {
-        return;
-    };
-    let wide = len / (N * V);
+    let wide = tiles.len() / (N * V);
     let mut vectors = [[].as_slice(); C];
-    for (vectors, tile) in vectors.iter_mut().zip(tiles) {
+    for (vectors, tile) in vectors.iter_mut().zip(tiles.bytes) {
         *vectors = tile.as_chunks::<N>().0.as_chunks::<V>().0;
     }
-    let vectors = vectors.get(..tiles.len()).always("no more columns");
+    let vectors = vectors.get(..tiles.bytes.len()).always("no more columns");
     for place in 0..wide {
         for ahead in ahead {
             for line in (0..N * V).step_by(CACHE_LINE_BYTES) {
@@ -108,14 +125,10 @@ fn add_rows<S: Simd<N>, const N: usize, const C: usize, const R: usize, const V:
     }
     let done = wide * N * V;
     for (index, sum) in sums.iter_mut().enumerate() {
-        let factors = matrix
-            .row(row + index)
-            .get(first..)
-            .always("a factor for each column");
         let sum = sum
             .get_mut(start + done..)
             .always("sums as long as columns");
-        for (factor, tile) in factors.iter().zip(tiles) {
+        for (factor, tile) in tiles.factors(row + index).iter().zip(tiles.bytes) {
             add_bytes(*factor, tile.get(done..).always("tiles of one length"), sum);
         }
     }
