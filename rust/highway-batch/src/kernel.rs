@@ -27,13 +27,14 @@ pub enum Kernel {
 }
 
 impl Kernel {
+    /// All of them, the slowest first.
+    const ALL: [Self; 3] = [Self::Portable, Self::Avx2, Self::Avx512];
+
     /// The kernels that this processor can run, the slowest first.
     #[must_use]
     pub fn available() -> Vec<Self> {
-        let all = [Self::Portable, Self::Avx2, Self::Avx512];
-        all.into_iter()
-            .filter(|kernel| kernel.is_available())
-            .collect()
+        let all = Self::ALL.into_iter();
+        all.filter(|kernel| kernel.is_available()).collect()
     }
 
     /// The default kernel: the best available one, unless `HIGHWAY_BATCH_KERNEL` names another of them.
@@ -45,7 +46,7 @@ impl Kernel {
     /// Whether this processor has its instructions.
     #[must_use]
     pub fn is_available(self) -> bool {
-        Dispatch::of(self).kernel() == self
+        Dispatch::exactly(self).is_some()
     }
 
     /// Its name in `HIGHWAY_BATCH_KERNEL`.
@@ -81,33 +82,34 @@ impl Dispatch {
     pub(crate) fn detected() -> Self {
         static DETECTED: OnceLock<Dispatch> = OnceLock::new();
         *DETECTED.get_or_init(|| {
-            let named = std::env::var(VARIABLE).ok();
-            let mut available = Kernel::available();
-            let chosen = available
-                .iter()
-                .copied()
-                .find(|kernel| named.as_deref() == Some(kernel.name()));
-            Self::of(chosen.or(available.pop()).unwrap_or(Kernel::Portable))
+            let name = std::env::var(VARIABLE).ok();
+            let named = |kernel: &Kernel| name.as_deref() == Some(kernel.name());
+            let named = Kernel::ALL.into_iter().find(named);
+            match named.and_then(Self::exactly) {
+                Some(named) => named,
+                None => Self::of(Kernel::Avx512),
+            }
         })
+    }
+
+    /// A kernel, if the processor has its instructions.
+    fn exactly(kernel: Kernel) -> Option<Self> {
+        match kernel {
+            Kernel::Portable => Some(Self::Portable),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2 => Avx2::detect().map(Self::Avx2),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx512 => Avx512::detect().map(Self::Avx512),
+            #[cfg(not(target_arch = "x86_64"))]
+            _ => None,
+        }
     }
 
     /// A kernel. If the processor lacks its instructions, the best one below it.
     pub(crate) fn of(kernel: Kernel) -> Self {
-        #[cfg(target_arch = "x86_64")]
-        {
-            if kernel >= Kernel::Avx512
-                && let Some(avx512) = Avx512::detect()
-            {
-                return Self::Avx512(avx512);
-            }
-            if kernel >= Kernel::Avx2
-                && let Some(avx2) = Avx2::detect()
-            {
-                return Self::Avx2(avx2);
-            }
-        }
-        let _ = kernel;
-        Self::Portable
+        let below = Kernel::ALL.into_iter().rev().filter(|own| *own <= kernel);
+        let best = below.filter_map(Self::exactly).next();
+        best.unwrap_or(Self::Portable)
     }
 
     pub(crate) fn kernel(self) -> Kernel {

@@ -40,10 +40,6 @@ impl Key {
     pub const fn from_words(words: [u64; 4]) -> Self {
         Self(words)
     }
-
-    fn hasher(&self) -> HighwayHasher {
-        HighwayHasher::new(highway::Key(self.0))
-    }
 }
 
 impl fmt::Debug for Key {
@@ -52,14 +48,9 @@ impl fmt::Debug for Key {
     }
 }
 
-/// HighwayHash-64 of `bytes` by the crate `highway`. Used where no kernel fits, and compared with every kernel in tests.
-pub(crate) fn by_crate(key: &Key, bytes: &[u8]) -> u64 {
-    key.hasher().hash64(bytes)
-}
-
-/// As [`by_crate`], for a message in two pieces.
-pub(crate) fn by_crate_joined(key: &Key, head: &[u8], rest: &[u8]) -> u64 {
-    let mut hasher = key.hasher();
+/// HighwayHash-64, by the crate `highway`, of a message in two pieces. Used where no kernel fits.
+pub(crate) fn by_crate(key: &Key, head: &[u8], rest: &[u8]) -> u64 {
+    let mut hasher = HighwayHasher::new(highway::Key(key.0));
     hasher.append(head);
     hasher.append(rest);
     hasher.finalize64()

@@ -195,38 +195,19 @@ impl Batch {
         messages: Messages<'_>,
         hashes: &mut Vec<u64>,
     ) {
-        let Messages {
-            bytes,
-            extents,
-            heads,
-            keys,
-        } = messages;
+        let count = messages.extents.len();
         match self.dispatch {
-            Dispatch::Portable if HEAD > 0 => {
-                let pairs = heads.iter().zip(extents);
-                hashes.extend(
-                    pairs.map(|(head, extent)| {
-                        key::by_crate_joined(key, head, part(bytes, *extent))
-                    }),
-                );
+            Dispatch::Portable => {
+                hashes.extend((0..count).map(|index| messages.hash_singly(key, index)));
             }
-            Dispatch::Portable if KEYED => {
-                let pairs = keys.iter().zip(extents);
-                hashes.extend(pairs.map(|(key, extent)| key::by_crate(key, part(bytes, *extent))));
-            }
-            Dispatch::Portable => hashes.extend(
-                extents
-                    .iter()
-                    .map(|extent| key::by_crate(key, part(bytes, *extent))),
-            ),
             #[cfg(target_arch = "x86_64")]
             Dispatch::Avx2(avx2) => {
-                hashes.resize(extents.len(), 0);
+                hashes.resize(count, 0);
                 avx2.hash::<HEAD, KEYED>(key, messages, &mut self.scratch, hashes);
             }
             #[cfg(target_arch = "x86_64")]
             Dispatch::Avx512(avx512) => {
-                hashes.resize(extents.len(), 0);
+                hashes.resize(count, 0);
                 avx512.hash::<HEAD, KEYED>(key, messages, &mut self.scratch, hashes);
             }
         }
@@ -246,6 +227,46 @@ struct Messages<'a> {
     heads: &'a [[u8; HEAD_BYTES]],
     /// As many keys, or none if all messages have the same.
     keys: &'a [Key],
+}
+
+impl<'a> Messages<'a> {
+    /// The first `count` messages, and the others.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn split_at(self, count: usize) -> (Self, Self) {
+        let (extents, later) = self.extents.split_at(count.min(self.extents.len()));
+        let (heads, later_heads) = self.heads.split_at(count.min(self.heads.len()));
+        let (keys, later_keys) = self.keys.split_at(count.min(self.keys.len()));
+        let first = Self {
+            bytes: self.bytes,
+            extents,
+            heads,
+            keys,
+        };
+        let later = Self {
+            bytes: self.bytes,
+            extents: later,
+            heads: later_heads,
+            keys: later_keys,
+        };
+        (first, later)
+    }
+
+    /// The bytes of the message with this index, without its head, as far as they are within the buffer.
+    fn rest(&self, index: usize) -> &'a [u8] {
+        let extent = self.extents.get(index).copied();
+        part(self.bytes, extent.always("the index of a message"))
+    }
+
+    /// The hash of the message with this index by the crate `highway`.
+    fn hash_singly(&self, key: &Key, index: usize) -> u64 {
+        let key = self.keys.get(index).unwrap_or(key);
+        let rest = self.rest(index);
+        match self.heads.get(index) {
+            Some(head) => key::by_crate(key, head, rest),
+            None => key::by_crate(key, &[], rest),
+        }
+    }
 }
 
 /// The bytes of an extent that are within `bytes`.
@@ -283,7 +304,7 @@ fn hash_with(dispatch: Dispatch, key: &Key, message: &[u8]) -> u64 {
     };
     #[cfg(not(target_arch = "x86_64"))]
     let (Dispatch::Portable, hash) = (dispatch, None);
-    hash.unwrap_or_else(|| key::by_crate(key, message))
+    hash.unwrap_or_else(|| key::by_crate(key, &[], message))
 }
 
 #[cfg(doctest)]

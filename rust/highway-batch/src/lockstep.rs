@@ -6,7 +6,7 @@
 
 use crate::Key;
 use crate::Messages;
-use crate::key::{by_crate, by_crate_joined};
+use crate::invariant::Always;
 use crate::message::Message;
 use crate::simd::{HALF_BYTES, Half, PACKET_BYTES, Packet, Simd};
 use crate::window::{Scratch, Window};
@@ -42,44 +42,14 @@ pub(crate) struct States<V, const N: usize> {
 impl<V: Copy, const N: usize> States<V, N> {
     /// The states before any input.
     #[inline(always)]
-    pub(crate) fn new<S: Simd<M, Vector = V>, const M: usize>(simd: S, key: &Key) -> Self {
-        let (mut v0, mut v1) = (MUL0, MUL1);
-        for ((v0, v1), key) in v0.iter_mut().zip(&mut v1).zip(key.words()) {
-            *v0 ^= key;
-            *v1 ^= key.rotate_left(32);
-        }
+    fn new<S: Simd<M, Vector = V>, const M: usize>(simd: S, key: &Key) -> Self {
+        let (v0, v1) = begin(simd, [key; M]);
         Self {
-            v0: [simd.splat(v0); N],
-            v1: [simd.splat(v1); N],
+            v0: [v0; N],
+            v1: [v1; N],
             mul0: [simd.splat(MUL0); N],
             mul1: [simd.splat(MUL1); N],
         }
-    }
-
-    /// The states before any input, with a key for each message.
-    #[inline(always)]
-    fn keyed<S: Simd<M, Vector = V>, const M: usize>(simd: S, keys: &[[&Key; M]; N]) -> Self {
-        /// The order of bytes that exchanges the halves of two lanes.
-        const HALVES: [u64; 2] = [0x0302_0100_0706_0504, 0x0b0a_0908_0f0e_0d0c];
-        let [low, high] = HALVES;
-        let halves = simd.splat([low, high, low, high]);
-        let (mul0, mul1) = (simd.splat(MUL0), simd.splat(MUL1));
-        let mut states = Self {
-            v0: [mul0; N],
-            v1: [mul1; N],
-            mul0: [mul0; N],
-            mul1: [mul1; N],
-        };
-        for ((v0, v1), keys) in states.v0.iter_mut().zip(&mut states.v1).zip(keys) {
-            let mut lanes = [&[0; 4]; M];
-            for (lanes, key) in lanes.iter_mut().zip(keys) {
-                *lanes = key.lanes();
-            }
-            let keys = simd.load_lanes(lanes);
-            *v0 = simd.xor(*v0, keys);
-            *v1 = simd.xor(*v1, simd.shuffle(keys, halves));
-        }
-        states
     }
 
     /// The first vectors alone.
@@ -225,6 +195,22 @@ fn each2<A: Copy, B: Copy, C: Copy, const N: usize>(
     }
 }
 
+/// The states v0 and v1 of a vector of messages with these keys, before any input.
+#[inline(always)]
+fn begin<S: Simd<M>, const M: usize>(simd: S, keys: [&Key; M]) -> (S::Vector, S::Vector) {
+    /// The order of bytes that exchanges the halves of two lanes.
+    const HALVES: [u64; 2] = [0x0302_0100_0706_0504, 0x0b0a_0908_0f0e_0d0c];
+    let [low, high] = HALVES;
+    let halves = simd.splat([low, high, low, high]);
+    let mut lanes = [&[0; 4]; M];
+    for (lanes, key) in lanes.iter_mut().zip(keys) {
+        *lanes = key.lanes();
+    }
+    let keys = simd.load_lanes(lanes);
+    let v0 = simd.xor(simd.splat(MUL0), keys);
+    (v0, simd.xor(simd.splat(MUL1), simd.shuffle(keys, halves)))
+}
+
 // The functions below are loops. Array functions and their closures are not always inlined, and then they lack the
 // kernel's instructions.
 
@@ -297,10 +283,12 @@ pub(crate) fn hash_lanes<S: Simd<M>, const M: usize, const N: usize>(
     {
         *common = message.packets(together)?;
     }
-    let mut states = match &keys {
-        Some(keys) => States::<_, N>::keyed(simd, keys),
-        None => States::<_, N>::new(simd, key),
-    };
+    let mut states = States::<_, N>::new(simd, key);
+    if let Some(keys) = keys {
+        for ((v0, v1), keys) in states.v0.iter_mut().zip(&mut states.v1).zip(keys) {
+            (*v0, *v1) = begin(simd, keys);
+        }
+    }
     let mut begun = 0;
     if let Some(heads) = heads {
         ahead.prefetch::<S, M, N>(simd);
@@ -369,8 +357,7 @@ fn step_first<S: Simd<M>, const M: usize, const N: usize, const ACTIVE: usize>(
     round
 }
 
-/// Hashes messages, window after window. The first `HEAD` bytes of each message are one of `heads`, and the rest is at
-/// its extent of `bytes`.
+/// Hashes messages, window after window. The first `HEAD` bytes of each are its head.
 #[inline(always)]
 pub(crate) fn hash_windows<
     S: Simd<M>,
@@ -381,31 +368,17 @@ pub(crate) fn hash_windows<
 >(
     simd: S,
     key: &Key,
-    Messages {
-        bytes,
-        extents,
-        heads,
-        keys,
-    }: Messages<'_>,
+    mut messages: Messages<'_>,
     scratch: &mut Scratch,
     mut hashes: &mut [u64],
 ) {
-    // Known when this is compiled: what looks for keys that are never there takes 2.7 % more instructions for short messages.
-    let mut keys: &[Key] = if KEYED { keys } else { &[] };
-    let (mut rest, mut heads) = (extents, heads);
-    while !rest.is_empty() {
-        debug_assert!(hashes.len() >= rest.len(), "a place for each hash");
-        debug_assert!(HEAD == 0 || heads.len() >= rest.len(), "a head for each");
-        let before = rest.len();
-        let (window, behind) = scratch.window::<HEAD>(bytes, rest, heads, keys);
+    while !messages.extents.is_empty() {
+        let (window, later) = scratch.window::<HEAD>(messages);
         hash_window::<S, M, N, HEAD, KEYED>(simd, key, &window, hashes);
         hash_singly(key, &window, window.others(), hashes);
-        rest = behind;
-        hashes = hashes.get_mut(before - rest.len()..).unwrap_or_default();
-        heads = heads.get(before - rest.len()..).unwrap_or_default();
-        if KEYED {
-            keys = keys.get(before - rest.len()..).unwrap_or_default();
-        }
+        let done = window.messages().extents.len();
+        hashes = hashes.get_mut(done..).always("a place for each hash");
+        messages = later;
     }
 }
 
@@ -466,40 +439,28 @@ fn hash_group<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize, con
     hashes: &mut [u64],
 ) {
     let mut messages = [[Message::default(); M]; N];
-    for (message, index) in messages
-        .as_flattened_mut()
-        .iter_mut()
-        .zip(indices.as_flattened())
-    {
+    let mut heads = [[&[0; HALF_BYTES]; M]; N];
+    let mut keys = [[key; M]; N];
+    let all = messages.as_flattened_mut().iter_mut();
+    let all = all.zip(heads.as_flattened_mut());
+    let all = all.zip(keys.as_flattened_mut());
+    for (((message, head), key_of_it), index) in all.zip(indices.as_flattened()) {
         // SAFETY: the indices are from the window's order.
         let Some(found) = (unsafe { window.message(*index) }) else {
             return hash_singly(key, window, indices.as_flattened(), hashes);
         };
         *message = found;
-    }
-    let mut heads = [[&[0; HALF_BYTES]; M]; N];
-    if HEAD > 0 {
-        for (head, index) in heads
-            .as_flattened_mut()
-            .iter_mut()
-            .zip(indices.as_flattened())
-        {
-            *head = window.head(*index).unwrap_or(head);
+        // Known when this is compiled: what looks for keys that are never there takes 2.7 % more instructions for short messages.
+        let (index, given) = (usize::from(*index), window.messages());
+        if HEAD > 0 {
+            *head = given.heads.get(index).unwrap_or(head);
+        }
+        if KEYED {
+            *key_of_it = given.keys.get(index).unwrap_or(key);
         }
     }
     let heads = (HEAD > 0).then_some(heads);
-    let first = if KEYED { window.key(0) } else { None };
-    let keys = first.map(|first| {
-        let mut keys = [[first; M]; N];
-        for (key, index) in keys
-            .as_flattened_mut()
-            .iter_mut()
-            .zip(indices.as_flattened())
-        {
-            *key = window.key(*index).unwrap_or(key);
-        }
-        keys
-    });
+    let keys = KEYED.then_some(keys);
     let Some(found) = hash_lanes(simd, key, messages, heads, keys, ahead) else {
         return hash_singly(key, window, indices.as_flattened(), hashes);
     };
@@ -518,13 +479,9 @@ fn hash_singly<const HEAD: usize>(
     hashes: &mut [u64],
 ) {
     for index in indices {
-        if let Some(hash) = hashes.get_mut(usize::from(*index)) {
-            let bytes = window.bytes(*index);
-            let key = window.key(*index).unwrap_or(key);
-            *hash = match window.head(*index) {
-                Some(head) if HEAD > 0 => by_crate_joined(key, head, bytes),
-                _ => by_crate(key, bytes),
-            };
+        let index = usize::from(*index);
+        if let Some(hash) = hashes.get_mut(index) {
+            *hash = window.messages().hash_singly(key, index);
         }
     }
 }

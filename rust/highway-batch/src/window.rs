@@ -1,11 +1,9 @@
 //! A window: the messages that are sorted and hashed together.
 #![allow(unsafe_code)]
 
-use crate::Key;
 use crate::invariant::Always;
 use crate::message::{Message, whole_packets};
-use crate::part;
-use crate::simd::Half;
+use crate::{Messages, part};
 
 /// The most messages in a window. In sorted windows of this size, few neighbours differ in length.
 pub(crate) const MAX_MESSAGES: usize = 512;
@@ -23,19 +21,20 @@ const CLASSES: usize = 256;
 /// Messages of one buffer, and the order to hash them in. The first `HEAD` bytes of each, none or half a packet, are
 /// elsewhere.
 pub(crate) struct Window<'a, const HEAD: usize> {
-    bytes: &'a [u8],
-    /// The messages without their heads. The buffer has `HEAD` bytes before each, of any content.
-    extents: &'a [(usize, usize)],
-    heads: &'a [Half],
-    /// A key for each message; empty if all have the same.
-    keys: &'a [Key],
-    // Indices of those `extents` that are within the buffer: `Scratch::window` ensures it.
+    /// The buffer has `HEAD` bytes before each, of any content.
+    messages: Messages<'a>,
+    // Indices of those messages that are within the buffer: `Scratch::window` ensures it.
     order: &'a [u16],
     others: &'a [u16],
     ahead: &'a [u8],
 }
 
 impl<const HEAD: usize> Window<'_, HEAD> {
+    #[inline(always)]
+    pub(crate) fn messages(&self) -> &Messages<'_> {
+        &self.messages
+    }
+
     /// The indices of the messages to hash together, those with the most whole packets first.
     #[inline(always)]
     pub(crate) fn order(&self) -> &[u16] {
@@ -54,24 +53,6 @@ impl<const HEAD: usize> Window<'_, HEAD> {
         self.ahead
     }
 
-    /// The head of the message with this index.
-    #[inline(always)]
-    pub(crate) fn head(&self, index: u16) -> Option<&Half> {
-        self.heads.get(usize::from(index))
-    }
-
-    /// The key of the message with this index, if not all have the same.
-    #[inline(always)]
-    pub(crate) fn key(&self, index: u16) -> Option<&Key> {
-        self.keys.get(usize::from(index))
-    }
-
-    /// The bytes of the message with this index, without its head, as far as they are within the buffer.
-    pub(crate) fn bytes(&self, index: u16) -> &[u8] {
-        let extent = self.extents.get(usize::from(index)).copied();
-        part(self.bytes, extent.always("the index of a message"))
-    }
-
     /// The message with this index, unless it is too short. In the place of its head are any bytes.
     ///
     /// # Safety
@@ -81,8 +62,9 @@ impl<const HEAD: usize> Window<'_, HEAD> {
         // SAFETY: the order has indices of extents, and only if all extents, with room for their heads before them,
         // were found to be within the buffer.
         Message::new(unsafe {
-            let (start, len) = *self.extents.get_unchecked(usize::from(index));
-            self.bytes
+            let (start, len) = *self.messages.extents.get_unchecked(usize::from(index));
+            self.messages
+                .bytes
                 .get_unchecked(start - HEAD..)
                 .get_unchecked(..HEAD + len)
         })
@@ -168,20 +150,14 @@ impl Measure {
 }
 
 impl Scratch {
-    /// Returns the next window of messages, and the extents after it. `heads` and `keys` have as many items as there are
-    /// messages, or none.
+    /// Returns the next window of messages, and the messages after it.
     #[inline(always)]
     pub(crate) fn window<'s, 'a: 's, const HEAD: usize>(
         &'s mut self,
-        bytes: &'a [u8],
-        extents: &'a [(usize, usize)],
-        heads: &'a [Half],
-        keys: &'a [Key],
-    ) -> (Window<'s, HEAD>, &'a [(usize, usize)]) {
-        let measure = Measure::of::<HEAD>(bytes, extents);
-        let (extents, rest) = extents
-            .split_at_checked(measure.messages)
-            .always_or("no more messages than there are", (extents, &[]));
+        messages: Messages<'a>,
+    ) -> (Window<'s, HEAD>, Messages<'a>) {
+        let measure = Measure::of::<HEAD>(messages.bytes, messages.extents);
+        let (messages, rest) = messages.split_at(measure.messages);
         let [shortest, longest] =
             [measure.shortest, measure.longest].map(|len| len.saturating_add(HEAD));
         let alike = whole_packets(shortest) == whole_packets(longest);
@@ -191,7 +167,7 @@ impl Scratch {
             self.keep_order();
             measure.messages
         } else {
-            self.sort::<HEAD>(extents)
+            self.sort::<HEAD>(messages.extents)
         };
         if together == 0 {
             self.keep_order();
@@ -202,13 +178,10 @@ impl Scratch {
             .split_at_checked(together)
             .always_or("no more messages together than there are", (&[], order));
         let window = Window {
-            bytes,
-            extents,
-            heads,
-            keys,
+            messages,
             order,
             others,
-            ahead: ahead(bytes, extents, measure.bytes),
+            ahead: ahead(messages.bytes, messages.extents, measure.bytes),
         };
         (window, rest)
     }
