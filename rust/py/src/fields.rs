@@ -145,26 +145,23 @@ impl Fields {
 
     /// The fields of a mapping as `Record.to_dict` gives it: of text its bytes go first, of times their microseconds.
     fn of_mapping(&self, mapping: &Bound<'_, PyMapping>) -> PyResult<Vec<FieldIn<'static>>> {
+        let exact = |column: &Column| match column.kind {
+            ColumnKind::Text => Some(format!("{}_bytes", column.name)),
+            ColumnKind::Timestamp => Some(format!("{}_us", column.name)),
+            _ => None,
+        };
         for key in mapping.keys()?.iter() {
             let key: String = key.extract()?;
-            let derived = |column: &Column| match column.kind {
-                ColumnKind::Text => key.strip_suffix("_bytes") == Some(column.name),
-                ColumnKind::Timestamp => key.strip_suffix("_us") == Some(column.name),
-                _ => false,
-            };
+            let is_exact = |column: &Column| exact(column).as_ref() == Some(&key);
             let known = BESIDE.contains(&key.as_str()) || self.has(&key);
-            if !known && !self.columns.iter().any(derived) {
+            if !known && !self.columns.iter().any(is_exact) {
                 return Err(self.unknown(&key));
             }
         }
         let field = |column: &Column| {
-            let exact = match column.kind {
-                ColumnKind::Text => format!("{}_bytes", column.name),
-                ColumnKind::Timestamp => format!("{}_us", column.name),
-                _ => String::new(),
-            };
-            for name in [exact.as_str(), column.name] {
-                if !name.is_empty() && mapping.contains(name)? {
+            let exact = exact(column);
+            for name in exact.as_deref().into_iter().chain([column.name]) {
+                if mapping.contains(name)? {
                     return from_python(&mapping.get_item(name)?, column.kind, name);
                 }
             }

@@ -36,6 +36,14 @@ impl Passes {
     }
 }
 
+/// Who makes batches.
+pub(crate) enum Made {
+    /// So many threads, if all of the file is read.
+    By(usize),
+    /// A thread that is one batch ahead.
+    Ahead,
+}
+
 /// A pass over the file that can say what it has read.
 pub(crate) trait Pass: Send + Sync {
     fn report(&self) -> Result<verbs::Report, InUse>;

@@ -27,7 +27,7 @@ use crate::index::Index;
 use crate::ledger::Ledger;
 use crate::lookup::LazyLookup;
 use crate::numbers;
-use crate::passes::{Passes, Shared};
+use crate::passes::{Made, Passes, Shared};
 use crate::position::Position;
 use crate::read_options::OpenSource;
 use crate::record::{Record, RecordMaker};
@@ -354,10 +354,11 @@ impl Reader {
     ) -> PyResult<Batches> {
         let selection = self.selection.clone().with_uint64(uint64(uint64_type)?);
         let limits = self.limits.rows(batch_size);
-        let batches = match ahead {
-            true => self.batches_ahead(py, selection, limits)?,
-            false => self.core_batches(py, selection, limits, self.passes.threads)?,
+        let made = match ahead {
+            true => Made::Ahead,
+            false => Made::By(self.passes.threads),
         };
+        let batches = self.core_batches(py, selection, limits, made)?;
         Ok(batches.warning(warn))
     }
 
@@ -402,7 +403,7 @@ impl Reader {
         #[pyo3(from_py_with = numbers::rows)] rows: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
         let limits = self.limits.rows(rows.clamp(1, self.limits.rows));
-        self.core_batches(py, self.selection.clone(), limits, 1)?
+        self.core_batches(py, self.selection.clone(), limits, Made::By(1))?
             .head(py, rows)
     }
 
@@ -416,7 +417,7 @@ impl Reader {
         let selection =
             Selection::new(self.format, &self.options, Some(&position), UuidType::Fixed);
         let selection = selection.map_err(|error| raise(py, error))?;
-        self.core_batches(py, selection, self.limits, self.passes.threads)?
+        self.core_batches(py, selection, self.limits, Made::By(self.passes.threads))?
             .count_rows(py)
     }
 

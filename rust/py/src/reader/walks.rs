@@ -8,7 +8,7 @@ use seglake::verbs;
 use super::Reader;
 use crate::batches::Batches;
 use crate::error::detached;
-use crate::passes::Passes;
+use crate::passes::{Made, Passes};
 use crate::records::Records;
 
 impl Reader {
@@ -47,20 +47,8 @@ impl Reader {
 
     /// The records with the reader's columns.
     pub(super) fn own_batches(&self, py: Python<'_>) -> PyResult<Batches> {
-        self.core_batches(py, self.selection.clone(), self.limits, self.passes.threads)
-    }
-
-    /// The records, read ahead in a thread.
-    pub(super) fn batches_ahead(
-        &self,
-        py: Python<'_>,
-        selection: Selection,
-        limits: Limits,
-    ) -> PyResult<Batches> {
-        let (source, start) = (self.source.clone(), self.start());
-        self.begun(py, || {
-            columns::Batches::ahead(source, &self.options, selection, limits, start)
-        })
+        let made = Made::By(self.passes.threads);
+        self.core_batches(py, self.selection.clone(), self.limits, made)
     }
 
     pub(super) fn core_batches(
@@ -68,25 +56,18 @@ impl Reader {
         py: Python<'_>,
         selection: Selection,
         limits: Limits,
-        threads: usize,
+        made: Made,
     ) -> PyResult<Batches> {
-        let (source, start) = (self.source.clone(), self.start());
-        self.begun(py, || match start {
-            Start::Beginning => {
-                columns::Batches::threaded(source, &self.options, selection, limits, threads)
-            }
-            start => columns::Batches::starting(source, &self.options, selection, limits, start),
-        })
-    }
-
-    /// The pass that `open` opens.
-    fn begun(
-        &self,
-        py: Python<'_>,
-        open: impl FnOnce() -> seglake::Result<columns::Batches> + Send,
-    ) -> PyResult<Batches> {
+        use columns::Batches as Core;
         self.shared.check_open()?;
-        let batches = detached(py, open)?;
+        let (source, options, start) = (self.source.clone(), &self.options, self.start());
+        let batches = detached(py, || match (made, start) {
+            (Made::Ahead, start) => Core::ahead(source, options, selection, limits, start),
+            (Made::By(threads), Start::Beginning) => {
+                Core::threaded(source, options, selection, limits, threads)
+            }
+            (_, start) => Core::starting(source, options, selection, limits, start),
+        })?;
         let batches = Batches::new(batches, !self.options.strict, self.shared.clone());
         self.shared.begin(batches.pass());
         Ok(batches)
