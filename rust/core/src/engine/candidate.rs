@@ -132,6 +132,19 @@ impl Candidate {
         }
     }
 
+    /// A range that must have exactly these bytes.
+    pub(crate) fn exact(
+        what: &'static str,
+        body: Range<u64>,
+        right: impl AsRef<[u8]> + 'static,
+    ) -> Self {
+        let end = body.end;
+        Self::new(what, body, move |bytes| Trial {
+            end: (bytes == right.as_ref()).then_some(end),
+            work: 0,
+        })
+    }
+
     /// How many bytes its body has.
     pub(crate) const fn len(&self) -> u64 {
         self.body.end.saturating_sub(self.body.start)

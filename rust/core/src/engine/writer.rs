@@ -101,6 +101,17 @@ setters!(WriteOptions {
 disk_and_settings!(WriteOptions);
 
 impl WriteOptions {
+    /// Asks whether to stop.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] if so.
+    pub(crate) fn poll(&self) -> Result<()> {
+        match &self.interrupt {
+            Some(interrupt) if interrupt.stops() => Err(Error::Interrupted),
+            _ => Ok(()),
+        }
+    }
+
     /// These options without those that do not concern `format`, so that files of several formats can be written with
     /// the same options.
     #[must_use]

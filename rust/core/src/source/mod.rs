@@ -69,7 +69,7 @@ pub(crate) use unchanged::{ReadAgain, Unchanged};
 #[doc(hidden)]
 pub use view::CappedSource;
 pub(crate) use view::{BoundSource, Change, Fill, View, uncompared};
-pub(crate) use window::{Window, data_end, data_end_after};
+pub(crate) use window::{Window, data_end, data_end_after, read_array};
 
 use crate::disk::{DiskRef, Kind};
 use crate::error::{Error, Result};

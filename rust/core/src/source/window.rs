@@ -116,6 +116,19 @@ impl Window {
         bytes.or_bug("as many bytes as were loaded")
     }
 
+    /// As [`exact`](Self::exact), read as [`load_wary`](Self::load_wary) does.
+    pub(crate) fn exact_wary<'a>(
+        &'a mut self,
+        source: &'a dyn Source,
+        at: u64,
+        len: usize,
+        most: usize,
+    ) -> Result<&'a [u8]> {
+        self.load_wary(source, at, len, most)?;
+        let bytes = self.bytes(source, at).get(..len);
+        bytes.or_bug("as many bytes as were loaded")
+    }
+
     /// As [`exact`](Self::exact), for as many bytes as the array has.
     pub(crate) fn exact_array<'a, const N: usize>(
         &'a mut self,
@@ -150,6 +163,13 @@ impl Window {
 }
 
 const PIECE_BYTES: usize = 1 << 20;
+
+/// The `N` bytes at `at`. The caller makes sure that they are within the source.
+pub(crate) fn read_array<const N: usize>(source: &dyn Source, at: u64) -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    source.read_exact_at(at, &mut bytes)?;
+    Ok(bytes)
+}
 
 /// The offset after the last byte that is not zero. Reads backwards from the end, piece by piece, and calls `poll`
 /// before each.

@@ -10,7 +10,7 @@ use crate::ledger::Cause;
 use crate::limits::LIMITS;
 use crate::record::Checked;
 use crate::saturating::saturating_usize;
-use crate::source::{Source, Window};
+use crate::source::{Source, Window, read_array};
 use crate::uuid6;
 use crate::walk::indexed::{self, Fields};
 use crate::walk::{Budget, Options};
@@ -55,12 +55,6 @@ impl Front {
     pub(super) fn trailer_of(&self, number: u64) -> Option<&Trailer> {
         let trailer = self.trailer.as_ref();
         trailer.filter(|trailer| number < trailer.checksums)
-    }
-
-    /// Whether the file itself confirms this key.
-    pub(super) fn is_key_certain(&self) -> bool {
-        self.trailer
-            .is_some_and(|trailer| trailer.key_check_is_right)
     }
 
     /// Whether the file may be under another key, judged without the index hash.
@@ -295,11 +289,4 @@ pub(super) fn each_piece(
         at += piece as u64;
     }
     Ok(())
-}
-
-/// The `N` bytes at `at`. The caller makes sure that they are within the source.
-pub(super) fn read_array<const N: usize>(source: &dyn Source, at: u64) -> Result<[u8; N]> {
-    let mut bytes = [0; N];
-    source.read_exact_at(at, &mut bytes)?;
-    Ok(bytes)
 }

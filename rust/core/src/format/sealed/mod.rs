@@ -38,7 +38,7 @@
 //! - `open` finds the trailer, and chooses the key and where a walk begins. `part` splits.
 //! - `search` (with the table that says where one begins), `proof`, `group` (several look-ups in turns) and `lookup`.
 
-use front::{EntryCount, TERMINATOR, count_at_ends, final_magic, read_array};
+use front::{EntryCount, TERMINATOR, count_at_ends, final_magic};
 use layout::{ENTRY_BYTES, Entry, Header, MAX_HEADER_BYTES};
 use open::last_message;
 use trailer::{Trailer, trailer_bytes};
@@ -48,7 +48,7 @@ use crate::engine::{Format, Likelihood};
 use crate::error::Result;
 use crate::record::Checked;
 use crate::saturating::saturating_usize;
-use crate::source::{Source, Window};
+use crate::source::{Source, Window, read_array};
 use crate::spec::settings::{FormatOption, KEY, OVERWRITES};
 use crate::spec::{Applied, FirstUnit, Spec, Tail};
 use crate::uuid6;

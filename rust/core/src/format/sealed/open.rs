@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::check::Checker;
-use super::front::{Front, POLL_EVERY, Segment, TERMINATOR, count_entries, last_magic, read_array};
+use super::front::{Front, POLL_EVERY, Segment, TERMINATOR, count_entries, last_magic};
 use super::layout::{
     ENTRY_BYTES, Entry, Header, LENGTHS_BYTES, MAX_HEADER_BYTES, Message, UUID_BYTES,
 };
@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::ledger::Cause;
 use crate::record::Checked;
 use crate::saturating::saturating_usize;
-use crate::source::Source;
+use crate::source::{Source, read_array};
 use crate::spec::Filter;
 use crate::walk::{Begin, Budget, Options, Step, Walk, cannot_resume};
 
@@ -42,59 +42,45 @@ pub(super) fn walk(
     Ok(scan.into_walk())
 }
 
-/// Reads the front of a file, and chooses one of the keys: the first whose key check is in the file, else the
-/// first under which the index hash matches or any message is verified.
-pub(super) fn front(
-    source: &Arc<dyn Source>,
-    options: &Options,
-    part: Option<&EntryRange>,
-) -> Result<Front> {
-    let mut segments = Vec::new();
-    for key in &options.keys {
-        let segment = Segment::under(source.clone(), options, key, part)?;
-        if options.keys.len() == 1 || segment.front.is_key_certain() {
-            return Ok(segment.front);
-        }
-        segments.push(segment);
-    }
-    // The key check is damaged, no key matches, or there is no trailer, in which case the key does not matter.
-    for segment in &segments {
-        // Only a checksum can prove a trailer without a key check.
-        let trailer = segment.front.trailer;
-        let is_proven = trailer.is_some_and(|trailer| trailer.key_check_is_cut());
-        if is_proven || segment.is_index_hash_right()? {
-            return Ok(segment.front);
-        }
-    }
-    for segment in &segments {
-        let has_trailer = segment.front.trailer.is_some();
-        if has_trailer && segment.walk_to(Filter::default(), |_| true)?.is_some() {
-            return Ok(segment.front);
-        }
-    }
-    match segments.first() {
-        Some(first) => Ok(first.front),
-        None => Err(Error::Usage(
-            "no key was given: give at least one to verify records".to_owned(),
-        )),
-    }
-}
-
 impl Segment {
     pub(super) fn open(source: Arc<dyn Source>, options: &Options) -> Result<Self> {
         Self::open_in(source, options, None)
     }
 
-    /// The same, to read a part of it.
+    /// The same, to read a part of it. Chooses one of the keys: the first whose key check is in the file, else the first
+    /// under which the index hash matches or any message is verified.
     fn open_in(
         source: Arc<dyn Source>,
         options: &Options,
         part: Option<&EntryRange>,
     ) -> Result<Self> {
-        Ok(Self {
-            front: front(&source, options, part)?,
-            options: options.clone(),
-            source,
+        let mut segments = Vec::new();
+        for key in &options.keys {
+            let segment = Self::under(source.clone(), options, key, part)?;
+            let trailer = segment.front.trailer;
+            let is_certain = trailer.is_some_and(|trailer| trailer.key_check_is_right);
+            if options.keys.len() == 1 || is_certain {
+                return Ok(segment);
+            }
+            segments.push(segment);
+        }
+        // The key check is damaged, no key matches, or there is no trailer, in which case the key does not matter.
+        for segment in &segments {
+            // Only a checksum can prove a trailer without a key check.
+            let trailer = segment.front.trailer;
+            let is_proven = trailer.is_some_and(|trailer| trailer.key_check_is_cut());
+            if is_proven || segment.is_index_hash_right()? {
+                return Ok(segment.clone());
+            }
+        }
+        for segment in &segments {
+            let has_trailer = segment.front.trailer.is_some();
+            if has_trailer && segment.walk_to(Filter::default(), |_| true)?.is_some() {
+                return Ok(segment.clone());
+            }
+        }
+        segments.into_iter().next().ok_or_else(|| {
+            Error::Usage("no key was given: give at least one to verify records".to_owned())
         })
     }
 

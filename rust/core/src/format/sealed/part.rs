@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::check::Checker;
-use super::front::{POLL_EVERY, Segment, read_array};
+use super::front::{POLL_EVERY, Segment};
 use super::judge::Prior;
 use super::layout::{Entry, Message};
 use super::reader::Reader;
@@ -16,7 +16,7 @@ use super::search::Search;
 use super::walk::{EntryRange, Progress, ScanState, SealedScan, extent};
 use crate::error::Result;
 use crate::limits::LIMITS;
-use crate::source::Source;
+use crate::source::{Source, read_array};
 use crate::spec::UuidBounds;
 use crate::uuid6::ticks;
 use crate::walk::part::{self, another_file, check_share, exhausted, inseparable};
@@ -77,16 +77,9 @@ impl Segment {
         if !range.fits(front) {
             return Err(another_file(self.source.path()));
         }
-        let within = |state, start| ScanState {
-            part: Some(Progress { range, start }),
-            ..state
-        };
-        let after = |message: &Message, start| ScanState {
-            in_place: true,
-            ..within(ScanState::after(message), start)
-        };
         let start = front.data_start;
-        let mut state = within(ScanState::before(range.from, start), start);
+        let mut state = ScanState::before(range.from, start);
+        state.part = Some(Progress { range, start });
         let mut checker = Checker::new(self, Reader::sparse);
         let bounds = UuidBounds::of(&options.filter);
         let first = checker.first_match(options, &range)?;
@@ -96,7 +89,11 @@ impl Segment {
             && let Some(message) = checker.run_in(least..first, range.until)?
         {
             let next = message.number + 1;
-            state = after(&message, front.data_start);
+            let part = state.part;
+            state = ScanState {
+                part,
+                ..ScanState::after(&message)
+            };
             // The next part begins there.
             state.ended =
                 next == range.until || checker.matches_none(next, range.until, &bounds)?;
@@ -111,7 +108,12 @@ impl Segment {
                 options.poll()?;
             }
             if let Some(message) = checker.in_place(next - 1)? {
-                state = after(&message, message.end());
+                let start = message.end();
+                let part = Some(Progress { range, start });
+                state = ScanState {
+                    part,
+                    ..ScanState::after(&message)
+                };
                 // The walk of the whole file has ended before this.
                 state.ended = bounds.is_past(&message.uuid)
                     || options.prunes() && checker.matches_none(next, range.until, &bounds)?;

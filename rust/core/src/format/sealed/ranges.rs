@@ -22,14 +22,14 @@ impl SealedScan {
         let failed = std::mem::take(&mut self.state.failed);
         if !gap.is_empty() {
             let first = failed.first();
-            let is_first = self.is_first(gap.start);
-            let (cause, finding) = match first {
-                Some(note) if is_first => (note.cause, Some(self.explain(note.start, note.cause)?)),
-                Some(note) => (note.cause, None),
-                None => (
-                    Cause::Unreferenced,
-                    is_first.then(|| unreferenced(gap.end - gap.start)),
-                ),
+            let cause = match first {
+                Some(note) => note.cause,
+                None => Cause::Unreferenced,
+            };
+            let finding = match first {
+                _ if !self.is_first(gap.start) => None,
+                Some(note) => Some(self.explain(note.start, note.cause)?),
+                None => Some(unreferenced(gap.end - gap.start)),
             };
             let kind = whole_kind(cause, until == self.front().len);
             self.ranges.cover(until, kind, Some(cause), finding);

@@ -8,6 +8,7 @@ use super::front::{Front, Segment};
 use super::layout::{
     CHECKSUM_BYTES, ENTRY_BYTES, Entry, Header, MAX_HEADER_BYTES, Message, Parsed, UUID_BYTES,
 };
+use crate::bug::OrBug;
 use crate::checksum::Incremental;
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
@@ -24,8 +25,9 @@ pub(super) struct Reader {
     /// How much is read ahead, in bytes.
     ahead: usize,
     entries: Window,
-    /// Blocks of the index that were read, if reading jumps around.
-    blocks: Option<IndexBlocks>,
+    /// If reading jumps around: blocks of the index, so that looks near each other take one read. Each window has the
+    /// last one that was read of all that share it.
+    blocks: Option<Vec<Window>>,
     checksums: Window,
     /// The messages that the walk emits.
     data: Window,
@@ -41,7 +43,7 @@ impl Reader {
 
     /// A reader for random access. It reads what is asked for, and some entries beside that.
     pub(super) fn sparse(segment: &Segment) -> Self {
-        Self::new(segment, 0, Some(IndexBlocks::default()))
+        Self::new(segment, 0, Some(Vec::new()))
     }
 
     /// Limits read-ahead to this entry, and to the message before its own, which begins at `data_until`.
@@ -59,7 +61,7 @@ impl Reader {
         }
     }
 
-    fn new(segment: &Segment, ahead: usize, blocks: Option<IndexBlocks>) -> Self {
+    fn new(segment: &Segment, ahead: usize, blocks: Option<Vec<Window>>) -> Self {
         Self {
             source: segment.source.clone(),
             options: segment.options.clone(),
@@ -96,17 +98,27 @@ impl Reader {
     #[inline(never)]
     fn load_entry(&mut self, number: u64, view: u64) -> Result<Entry> {
         let (count, at) = (self.front.entries, self.front.entry_at(number));
-        if let Some(blocks) = &mut self.blocks
-            && self.source.as_slice().is_none()
-        {
-            let entry = blocks.entry(&*self.source, number, count)?;
-            return entry.ok_or_else(|| self.changed(at));
-        }
-        let left = count.saturating_sub(number).max(1);
         let bytes_of = |entries: u64| saturating_usize(entries.saturating_mul(ENTRY_BYTES as u64));
-        let (min, want) = (bytes_of(view.min(left)), self.ahead.min(bytes_of(left)));
-        self.entries.load(&*self.source, at, min, want)?;
-        match self.entries.bytes(&*self.source, at).first_chunk() {
+        let window = match &mut self.blocks {
+            Some(blocks) if self.source.as_slice().is_none() => {
+                blocks.resize_with(LIMITS.max_index_blocks, Window::default);
+                let block = number / LIMITS.index_block_entries;
+                let first = block * LIMITS.index_block_entries;
+                let left = (count + 1).saturating_sub(first);
+                let len = bytes_of(left.min(LIMITS.index_block_entries));
+                let place = saturating_usize(block % LIMITS.max_index_blocks as u64);
+                let window = blocks.get_mut(place).or_bug("a window for each block")?;
+                window.load(&*self.source, self.front.entry_at(first), len, len)?;
+                window
+            }
+            _ => {
+                let left = count.saturating_sub(number).max(1);
+                let (min, want) = (bytes_of(view.min(left)), self.ahead.min(bytes_of(left)));
+                self.entries.load(&*self.source, at, min, want)?;
+                &mut self.entries
+            }
+        };
+        match window.bytes(&*self.source, at).first_chunk() {
             Some(bytes) => Ok(Entry::parse(number, bytes)),
             None => Err(self.changed(at)),
         }
@@ -165,10 +177,8 @@ impl Reader {
     /// Bytes that need not be emitted.
     fn probed(&mut self, at: u64, len: usize) -> Result<&[u8]> {
         let source = &*self.source;
-        self.probe
-            .load_wary(source, at, len, LIMITS.sealed_probe_bytes)?;
-        let bytes = self.probe.bytes(source, at).get(..len);
-        bytes.ok_or_else(|| self.changed(at))
+        let most = LIMITS.sealed_probe_bytes;
+        self.probe.exact_wary(source, at, len, most)
     }
 
     /// The same, if the window of emitted messages has enough of it.
@@ -301,50 +311,4 @@ impl Reader {
 /// How many bytes a message's lengths and type can take if `left` bytes are left.
 fn header_bytes(left: u64) -> usize {
     saturating_usize(left).min(MAX_HEADER_BYTES)
-}
-
-/// The last block that was read, of all that share a slot.
-#[derive(Debug, Default)]
-struct Block {
-    /// Its number. The bytes, if any, belong to it.
-    number: u64,
-    bytes: Vec<u8>,
-}
-
-/// Cached blocks of the index of a file that is not in memory, so that looks near each other take one read.
-#[derive(Debug, Default)]
-struct IndexBlocks(Vec<Block>);
-
-impl IndexBlocks {
-    /// Entry number `number` of an index of `count` entries, which lies within the file. The terminator for
-    /// `count`. `None` for greater numbers.
-    fn entry(&mut self, source: &dyn Source, number: u64, count: u64) -> Result<Option<Entry>> {
-        if self.0.is_empty() {
-            self.0.resize_with(LIMITS.max_index_blocks, Block::default);
-        }
-        let target = number / LIMITS.index_block_entries;
-        let place = saturating_usize(target % LIMITS.max_index_blocks as u64);
-        let Some(block) = self.0.get_mut(place) else {
-            return Ok(None);
-        };
-        if block.number != target || block.bytes.is_empty() {
-            let first = target * LIMITS.index_block_entries;
-            let entries = count
-                .saturating_add(1)
-                .saturating_sub(first)
-                .min(LIMITS.index_block_entries);
-            let len = saturating_usize(entries * ENTRY_BYTES as u64);
-            block.number = target;
-            block.bytes.resize(len, 0);
-            let read = source.read_exact_at(first * ENTRY_BYTES as u64, &mut block.bytes);
-            if let Err(error) = read {
-                block.bytes.clear();
-                return Err(error);
-            }
-        }
-        let within = saturating_usize(number % LIMITS.index_block_entries);
-        let entries = block.bytes.as_chunks::<ENTRY_BYTES>().0;
-        let entry = entries.get(within);
-        Ok(entry.map(|entry| Entry::parse(number, entry)))
-    }
 }

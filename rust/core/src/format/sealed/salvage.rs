@@ -15,29 +15,13 @@ use crate::output::Spool;
 use crate::record::Checked;
 use crate::walk::{Begin, Step, Walk};
 
-/// The length of a spilled message's record: UUID, beginning, end, checksum.
+/// How many bytes that is.
 const SPILLED_BYTES: usize = UUID_BYTES + 3 * 8;
 /// How much of the index is written at once: whole entries and checksums.
 const PIECE_BYTES: usize = ENTRY_BYTES << 12;
 
-struct Spilled {
-    uuid: [u8; UUID_BYTES],
-    position: u64,
-    end: u64,
-    checksum: u64,
-}
-
-impl Spilled {
-    fn parse(bytes: &[u8; SPILLED_BYTES]) -> Self {
-        let (uuid, position, end, checksum) = fields(bytes);
-        Self {
-            uuid,
-            position,
-            end,
-            checksum,
-        }
-    }
-}
+/// What is spilled of a message: UUID, beginning, end, checksum.
+type Spilled = ([u8; UUID_BYTES], u64, u64, u64);
 
 pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
     let mut walk = open::walk(salvage.source(), salvage.options(), Begin::Beginning)?;
@@ -62,7 +46,7 @@ pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
     put_index(salvage, &mut kept, count, first, &mut hasher)?;
     let mut messages = Entries::new(&mut kept)?;
     while let Some(bytes) = messages.next()? {
-        let Spilled { position, end, .. } = Spilled::parse(&bytes);
+        let (_, position, end, _): Spilled = fields::<_, SPILLED_BYTES>(&bytes);
         salvage.carry(position..end)?;
     }
     let is_verified = front.checked() == Checked::Checksum;
@@ -76,8 +60,8 @@ pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
         at += bytes.len() as u64;
         salvage.put(bytes, instead)
     };
-    let checksum = |kept: &Spilled, out: &mut Vec<u8>| {
-        out.extend_from_slice(&kept.checksum.to_be_bytes());
+    let checksum = |(.., checksum): Spilled, out: &mut Vec<u8>| {
+        out.extend_from_slice(&checksum.to_be_bytes());
     };
     each_piece(&mut kept, checksum, &[], |piece| {
         hasher.update(piece);
@@ -100,10 +84,10 @@ fn put_index(
         None => salvage.source().len(),
     };
     let mut offset = (count + 1) * ENTRY_BYTES as u64;
-    let entry = |kept: &Spilled, out: &mut Vec<u8>| {
-        out.extend_from_slice(&kept.uuid);
+    let entry = |(uuid, position, end, _): Spilled, out: &mut Vec<u8>| {
+        out.extend_from_slice(&uuid);
         out.extend_from_slice(&offset.to_be_bytes());
-        offset += kept.end - kept.position;
+        offset += end - position;
     };
     each_piece(kept, entry, &TERMINATOR, |piece| {
         hasher.update(piece);
@@ -114,13 +98,13 @@ fn put_index(
 /// Passes to `put`, in pieces, what `lay` adds for each message, and then `last`.
 fn each_piece(
     kept: &mut Spool,
-    mut lay: impl FnMut(&Spilled, &mut Vec<u8>),
+    mut lay: impl FnMut(Spilled, &mut Vec<u8>),
     last: &[u8],
     mut put: impl FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
     let (mut messages, mut piece) = (Entries::new(kept)?, Vec::new());
     while let Some(bytes) = messages.next()? {
-        lay(&Spilled::parse(&bytes), &mut piece);
+        lay(fields::<_, SPILLED_BYTES>(&bytes), &mut piece);
         if piece.len() >= PIECE_BYTES {
             put(&piece)?;
             piece.clear();

@@ -6,12 +6,13 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::LOOKUP_TABLE_BYTES;
-use super::front::{Segment, each_piece, read_array};
+use super::front::{Segment, each_piece};
 use super::layout::{Entry, UUID_BYTES};
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::prefetch::{CACHE_LINE_BYTES, prefetch_item};
 use crate::saturating::{saturating_u32, saturating_u64, saturating_usize};
+use crate::source::read_array;
 use crate::uuid6;
 
 /// How many more looks a search may take than halving would.
@@ -316,69 +317,61 @@ impl Table {
         if front.unreadable.is_some() || intervals < 2 {
             return Ok(None);
         }
-        let mut building = Building {
-            segment,
-            allowed: allowed.min(front.entries.saturating_mul(MAX_BYTES_PER_ENTRY)),
-            table: Self::default(),
-        };
-        if !building.divide(0..entries, intervals)? {
+        let mut table = Self::default();
+        if !table.divide(segment, 0..entries, intervals)? {
             return Ok(None);
         }
-        building.divide_crowds()?;
-        let mut table = building.table;
+        table.divide_crowds(
+            segment,
+            allowed.min(front.entries.saturating_mul(MAX_BYTES_PER_ENTRY)),
+        )?;
         table.places.shrink_to_fit();
         Ok(Some(table))
     }
-}
 
-/// A table that is being built.
-struct Building<'a> {
-    segment: &'a Segment,
-    /// The most memory that it may take, in bytes.
-    allowed: u64,
-    table: Table,
-}
-
-impl Building<'_> {
     /// How much memory the table takes so far.
     fn used(&self) -> u64 {
-        let Table { divisions, places } = &self.table;
-        divisions.len() as u64 * DIVISION_BYTES + places.len() as u64 * PLACE_BYTES
-    }
-
-    fn entry(&self, number: u32) -> Result<Entry> {
-        let number = u64::from(number);
-        let bytes = read_array(&*self.segment.source, self.segment.front.entry_at(number))?;
-        Ok(Entry::parse(number, &bytes))
+        let (divisions, places) = (self.divisions.len() as u64, self.places.len() as u64);
+        divisions * DIVISION_BYTES + places * PLACE_BYTES
     }
 
     /// Adds a division of these entries. `false` if their UUIDs do not ascend, or all have the same time.
-    fn divide(&mut self, entries: Range<u32>, intervals: u64) -> Result<bool> {
+    fn divide(&mut self, segment: &Segment, entries: Range<u32>, intervals: u64) -> Result<bool> {
+        let entry = |number: u32| {
+            let number = u64::from(number);
+            let bytes = read_array(&*segment.source, segment.front.entry_at(number))?;
+            Ok(Entry::parse(number, &bytes))
+        };
         let Range { start, end } = entries;
-        let (first, last) = (self.entry(start)?, self.entry(end - 1)?);
+        let (first, last) = (entry(start)?, entry(end - 1)?);
         let [first, last] = [first, last].map(|entry| uuid6::ticks(&entry.uuid));
-        let begin = self.table.places.len();
+        let begin = self.places.len();
         let Some(division) = Division::new(intervals, first, last, begin) else {
             return Ok(false);
         };
-        self.table.places.reserve(division.count);
-        if !self.fill(&division, start..end)? {
-            self.table.places.truncate(begin);
+        self.places.reserve(division.count);
+        if !self.fill(segment, &division, start..end)? {
+            self.places.truncate(begin);
             return Ok(false);
         }
-        let after = match u64::from(end) == self.segment.front.entries {
-            true => self.segment.front.data_end,
-            false => self.entry(end)?.offset,
+        let after = match u64::from(end) == segment.front.entries {
+            true => segment.front.data_end,
+            false => entry(end)?.offset,
         };
-        let places = &mut self.table.places;
+        let places = &mut self.places;
         places.resize(begin + division.count, Slot::new(end, after));
-        self.table.divisions.push(division);
+        self.divisions.push(division);
         Ok(true)
     }
 
     /// Adds the places of a division, up to the last of its entries. `false` if the entries do not ascend.
-    fn fill(&mut self, division: &Division, entries: Range<u32>) -> Result<bool> {
-        let (segment, places) = (self.segment, &mut self.table.places);
+    fn fill(
+        &mut self,
+        segment: &Segment,
+        division: &Division,
+        entries: Range<u32>,
+    ) -> Result<bool> {
+        let places = &mut self.places;
         let [start, end] =
             [entries.start, entries.end].map(|number| segment.front.entry_at(number.into()));
         let (mut numbers, mut before, mut ascends) = (entries, None, true);
@@ -398,22 +391,22 @@ impl Building<'_> {
     }
 
     /// Divides the crowded intervals of the whole time, as far as memory allows and their times differ.
-    fn divide_crowds(&mut self) -> Result<()> {
-        let intervals = self.table.places.len().saturating_sub(1);
+    fn divide_crowds(&mut self, segment: &Segment, allowed: u64) -> Result<()> {
+        let intervals = self.places.len().saturating_sub(1);
         for place in 0..intervals {
-            let Some([begin, end, ..]) = self.table.places.get(place..) else {
+            let Some([begin, end, ..]) = self.places.get(place..) else {
                 break;
             };
             let entries = begin.entry..end.entry;
             if entries.len() <= saturating_usize(LIMITS.crowd_entries) {
                 continue;
             }
-            let number = self.table.divisions.len();
+            let number = self.divisions.len();
             let intervals = entries.len() as u64 / LIMITS.entries_per_place;
             let needed = DIVISION_BYTES + (intervals + 1) * PLACE_BYTES;
             let is_divided =
-                self.used() + needed <= self.allowed && self.divide(entries, intervals)?;
-            if let Some(place) = self.table.places.get_mut(place) {
+                self.used() + needed <= allowed && self.divide(segment, entries, intervals)?;
+            if let Some(place) = self.places.get_mut(place) {
                 place.offset = if is_divided {
                     saturating_u32(number)
                 } else {

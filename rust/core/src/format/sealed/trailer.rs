@@ -43,18 +43,9 @@ impl Foot {
         }
     }
 
-    pub(super) fn to_bytes(self) -> [u8; FOOT_BYTES] {
-        let mut bytes = [0; FOOT_BYTES];
-        let fields = [
-            self.key_check.to_be_bytes(),
-            self.count.to_be_bytes(),
-            self.index_hash.to_be_bytes(),
-            self.magic,
-        ];
-        for (place, field) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(fields) {
-            *place = field;
-        }
-        bytes
+    pub(super) fn to_bytes(self) -> Vec<u8> {
+        let numbers = [self.key_check, self.count, self.index_hash].map(u64::to_be_bytes);
+        [numbers.as_flattened(), &self.magic].concat()
     }
 }
 

@@ -374,7 +374,7 @@ impl Scan for SealedScan {
 }
 
 /// The state of a walk.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct ScanState {
     /// The first entry of this walk.
     pub(super) from: u64,
@@ -415,14 +415,8 @@ impl ScanState {
         Self {
             from: next,
             next,
-            last: None,
-            looked_at: 0,
             end,
-            after_last: AfterLast::default(),
-            failed: Vec::new(),
-            ended: false,
-            part: None,
-            in_place: false,
+            ..Self::default()
         }
     }
 
@@ -431,6 +425,7 @@ impl ScanState {
         Self {
             last: Some(message.uuid),
             looked_at: message.position,
+            in_place: true,
             ..Self::before(message.number + 1, message.end())
         }
     }

@@ -11,7 +11,6 @@ use super::{COLUMNS, FORMAT, TRAILER};
 use crate::bug::OrBug;
 use crate::checksum::{Incremental, Key};
 use crate::cursor::fields;
-use crate::disk::DiskRef;
 use crate::engine;
 use crate::engine::WriteOptions;
 use crate::error::{Error, Result};
@@ -20,7 +19,6 @@ use crate::output::{NewFile, Spool};
 use crate::record::{Column, RecordId, Value};
 use crate::saturating::saturating_usize;
 use crate::source::{FileSource, Source};
-use crate::walk::Interrupt;
 
 /// If the system caches files in large pages, writes of whole ones are cached that way. A map of the file then
 /// takes fewer address translations, which look-ups wait for as much as for memory.
@@ -36,12 +34,9 @@ const _: () = assert!(PIECE_BYTES.is_multiple_of(LARGE_PAGE_BYTES));
 /// unnamed temporary files, and memory stays flat.
 #[derive(Debug)]
 pub struct Writer {
-    disk: DiskRef,
     path: PathBuf,
-    overwrite: bool,
+    options: WriteOptions,
     key: Key,
-    has_trailer: bool,
-    interrupt: Option<Interrupt>,
     sequence: Sequence,
     /// UUIDs, and offsets relative to the beginning of the data.
     entries: Spool,
@@ -74,12 +69,9 @@ impl Writer {
         options.check(&FORMAT)?;
         let new = NewFile::create(options.on(), path, options.overwrites())?;
         Ok(Self {
-            disk: options.on().clone(),
             path: path.to_path_buf(),
-            overwrite: options.overwrites(),
             key: options.key.unwrap_or(Key::DEFAULT),
-            has_trailer: options.flag(&TRAILER),
-            interrupt: options.interrupt.clone(),
+            options: options.clone(),
             sequence: Sequence::default(),
             entries: Spool::create(options.on(), path)?,
             messages: Spool::create(options.on(), path)?,
@@ -169,14 +161,6 @@ impl Writer {
         self.checksums.flush_if_full()
     }
 
-    /// The next UUID for [`append`](Self::append): of the present time, or the smallest one after the last.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] if the last UUID has the latest time that a UUID can have.
-    pub fn next_uuid(&mut self) -> Result<Uuid> {
-        self.sequence.next()
-    }
-
     /// Sets the key that carried-over checksums are under.
     ///
     /// # Errors
@@ -211,7 +195,7 @@ impl Writer {
         self.hash_pending()?;
         let mut new = match self.new.take() {
             Some(new) => new,
-            None => NewFile::create(&self.disk, &self.path, self.overwrite)?,
+            None => NewFile::create(self.options.on(), &self.path, self.options.overwrites())?,
         };
         self.lay_out(&mut new)?;
         let source = new.source()?;
@@ -254,7 +238,7 @@ impl Writer {
             self.messages.source()?,
             self.checksums.source()?,
         );
-        each_piece(&entries, 0, self.interrupt.as_ref(), |bytes| {
+        each_piece(&entries, 0, &self.options, |bytes| {
             for entry in bytes.as_chunks_mut::<ENTRY_BYTES>().0 {
                 let (_, offset): ([u8; UUID_BYTES], u64) = fields(entry);
                 let offset = data_start + offset;
@@ -265,12 +249,12 @@ impl Writer {
             write(bytes, Some(&mut index))
         })?;
         write(&[0; ENTRY_BYTES], Some(&mut index))?;
-        each_piece(&messages, data_start, self.interrupt.as_ref(), |bytes| {
+        each_piece(&messages, data_start, &self.options, |bytes| {
             write(bytes, None)
         })?;
-        if self.has_trailer {
+        if self.options.flag(&TRAILER) {
             let data_end = data_start + self.data_bytes;
-            each_piece(&checksums, data_end, self.interrupt.as_ref(), |bytes| {
+            each_piece(&checksums, data_end, &self.options, |bytes| {
                 write(bytes, Some(&mut index))
             })?;
             let foot = Foot::new(&self.key, count, index.finish());
@@ -285,16 +269,14 @@ impl Writer {
 fn each_piece(
     source: &FileSource,
     offset: u64,
-    interrupt: Option<&Interrupt>,
+    options: &WriteOptions,
     mut take: impl FnMut(&mut [u8]) -> Result<()>,
 ) -> Result<()> {
     let (mut at, mut buffer) = (0, Vec::new());
     // The first piece begins within a large page.
     let mut piece = PIECE_BYTES as u64 - offset % LARGE_PAGE_BYTES as u64;
     while at < source.len() {
-        if interrupt.is_some_and(|interrupt| interrupt.stops()) {
-            return Err(Error::Interrupted);
-        }
+        options.poll()?;
         let left = piece.min(source.len() - at);
         buffer.resize(saturating_usize(left), 0);
         source.read_exact_at(at, &mut buffer)?;
