@@ -72,7 +72,7 @@ impl Fields {
 }
 
 /// The ranges found so far. `O` is what a strict error needs to know of a damaged one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Ranges<O> {
     /// The ranges of the latest step.
     pub(crate) spans: Vec<Span>,
@@ -99,21 +99,13 @@ pub(crate) struct Ranges<O> {
     laid: Option<(Tiling, usize)>,
 }
 
-impl<O> Ranges<O> {
+impl<O: Default> Ranges<O> {
     /// Creates empty ranges. The first one of the data begins at `at`.
     pub(crate) fn new(front: Option<Fields>, at: u64) -> Self {
         Self {
-            spans: Vec::new(),
             tiling: Tiling::resume(at, None),
-            begun: false,
-            joint: None,
-            emitted_until: 0,
-            first: None,
             front,
-            start: None,
-            end: None,
-            marks: Vec::new(),
-            laid: None,
+            ..Self::default()
         }
     }
 
@@ -205,12 +197,7 @@ impl<O> Ranges<O> {
 
     /// Covers the whole file with one range, because nothing in it can be read. That of an empty file is empty.
     pub(crate) fn refuse(&mut self, len: u64, cause: Cause, origin: O) {
-        let span = Span {
-            start: 0,
-            end: len,
-            kind: whole_kind(cause, true),
-            cause: Some(cause),
-        };
+        let span = damaged(0, len, whole_kind(cause, true), cause);
         self.front = None;
         self.tiling = Tiling::resume(len, None);
         self.first = Some((span, origin));
@@ -223,14 +210,8 @@ impl<O> Ranges<O> {
         if end <= start {
             return;
         }
-        if cause.is_some() {
-            let span = Span {
-                start,
-                end,
-                kind,
-                cause,
-            };
-            self.note(span, origin);
+        if let Some(cause) = cause {
+            self.note(damaged(start, end, kind, cause), origin);
         }
         let before = self.spans.len();
         self.tiling.cover(end, kind, cause, &mut self.spans);
@@ -281,13 +262,7 @@ impl<O> Ranges<O> {
         if self.front.is_none() {
             return;
         }
-        let span = Span {
-            start,
-            end,
-            kind: Kind::Corrupt,
-            cause: Some(cause),
-        };
-        self.note(span, origin);
+        self.note(damaged(start, end, Kind::Corrupt, cause), origin);
         Note { start, end, cause }.add_to(&mut self.marks);
     }
 
@@ -337,6 +312,16 @@ impl<O> Ranges<O> {
         }
         tiling.finish(out);
         Advance::End
+    }
+}
+
+const fn damaged(start: u64, end: u64, kind: Kind, cause: Cause) -> Span {
+    let cause = Some(cause);
+    Span {
+        start,
+        end,
+        kind,
+        cause,
     }
 }
 

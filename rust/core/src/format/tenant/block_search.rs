@@ -6,37 +6,38 @@ use std::collections::BTreeMap;
 use std::collections::btree_map;
 
 use super::front::COUNT_BYTES;
-use super::judge::{self, Fault};
+use super::judge;
 use super::layout::{Name, Shape, TocEntry};
 use super::probe::{Checks, Decoded, FAR_COST, NEAR_BYTES, block_crc};
-use super::reading::{ScanState, SearchScope};
+use super::reading::ScanState;
 use super::toc::Entry;
 use crate::error::Result;
+use crate::ledger::Cause;
 use crate::saturating::saturating_usize;
 use crate::source::Source;
 
-/// A good block.
+/// A good block, by the entry that describes it.
 pub(super) struct Good {
-    pub(super) tenant: Name,
-    /// The entry that describes it.
-    pub(super) fields: TocEntry,
+    pub(super) entry: Entry,
     checks: Checks,
 }
 
 impl Good {
     /// The block at `at`, with the partition and CRC-32 of the entry that names it.
-    const fn new(at: u64, shape: Shape, tenant: Name, entry: &Entry, checks: Checks) -> Self {
+    fn new(at: u64, shape: Shape, tenant: Name, entry: &Entry, checks: Checks) -> Self {
         let fields = TocEntry {
-            partition: entry.fields.partition,
             tenant_len: shape.tenant_len,
             messages: shape.messages,
             offset: at,
             length: shape.len,
-            crc: entry.fields.crc,
+            ..entry.fields
         };
         Self {
-            tenant,
-            fields,
+            entry: Entry {
+                tenant,
+                fields,
+                ..*entry
+            },
             checks,
         }
     }
@@ -44,31 +45,22 @@ impl Good {
     /// Whether the entry describes the block correctly.
     pub(super) fn is_as_stated(&self, source: &dyn Source, entry: &Entry) -> Result<bool> {
         Ok(self.is_in_place(entry)
-            && entry.messages == self.fields.messages
-            && entry.tenant.compare(source, &self.tenant)? == Ordering::Equal)
+            && entry.messages == self.entry.messages
+            && entry.tenant.compare(source, &self.entry.tenant)? == Ordering::Equal)
     }
 
     /// Whether it is where the entry says.
     pub(super) fn is_in_place(&self, entry: &Entry) -> bool {
-        (entry.offset, entry.length) == (self.fields.offset, self.fields.length)
+        (entry.offset, entry.length) == (self.entry.offset, self.entry.length)
     }
 }
 
 /// The result for an entry.
 pub(super) enum Verdict {
     Good(Good),
-    Failed(Fault),
+    Failed(Cause),
     /// The search would move the window with the rows that were found.
     Full,
-}
-
-/// Where a block is searched for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Places {
-    /// Where the entry says: (a) and (b).
-    Named,
-    /// There, and after the last good block: (a) to (d).
-    NamedAndAfter,
 }
 
 /// A place after the last good block: what it decodes to, and the CRC-32 of its bytes.
@@ -91,29 +83,30 @@ impl BlockSearch {
     /// Commits the good block of an entry: the search continues after it, and its messages are emitted if they
     /// match.
     pub(super) fn commit(&mut self, on: &mut ScanState, good: Good) -> Result<()> {
-        let (fields, end) = (good.fields, good.fields.block_end());
-        if !on.commit_block(&good.tenant, fields, end, good.checks)? {
-            on.emitter.pass(fields.offset, end);
+        let Good { entry, checks } = good;
+        let (offset, end) = (entry.offset, entry.block_end());
+        on.place.go_past(end, entry.clone());
+        if !on.commit_block(entry, end, checks)? {
+            on.emitter.pass(offset, end);
         }
         self.candidates.clear();
-        on.place.go_past(end, (fields.partition, good.tenant));
         Ok(())
     }
 
-    /// Finds the block that an entry means, at or after `floor`. The fault says why the block is not as the entry
-    /// says.
+    /// Finds the block that an entry means, at or after `floor`: where the entry says (a, b), or also after the last good
+    /// block (c, d). The cause says why the block is not as the entry says.
     pub(super) fn find(
         &mut self,
         on: &mut ScanState,
         entry: &Entry,
         floor: u64,
-        places: Places,
+        is_sought_after_last: bool,
     ) -> Result<Verdict> {
         let good_end = on.place.good_end().max(floor);
-        let fault = match judge::block_place(&on.input.front, entry, good_end) {
-            Err(fault) => fault,
+        let cause = match judge::block_place(&on.input.front, entry, good_end) {
+            Err(cause) => cause,
             Ok(()) => match self.examine(on, entry)? {
-                Verdict::Failed(fault) => fault,
+                Verdict::Failed(cause) => cause,
                 other => return Ok(other),
             },
         };
@@ -123,7 +116,7 @@ impl BlockSearch {
         // Entry after entry is tried there.
         self.candidates
             .retain(|at, _| after.is_some_and(|after| after.contains(at)));
-        let after = after.filter(|_| places == Places::NamedAndAfter);
+        let after = after.filter(|_| is_sought_after_last);
         let after = after
             .into_iter()
             .flatten()
@@ -137,8 +130,8 @@ impl BlockSearch {
             }
         }
         Ok(Verdict::Failed(match on.place.is_limited {
-            true => Fault::Unsearched,
-            false => fault,
+            true => Cause::SearchLimit,
+            false => cause,
         }))
     }
 
@@ -151,37 +144,39 @@ impl BlockSearch {
             return Ok(Verdict::Full);
         }
         if !on.affords(len) {
-            return Ok(Verdict::Failed(Fault::Unsearched));
+            return Ok(Verdict::Failed(Cause::SearchLimit));
         }
         // Bytes that are not near the last block that was looked at must be fetched.
         let near = self.examined..=self.examined.saturating_add(NEAR_BYTES);
         let fetched = if near.contains(&at) { 0 } else { FAR_COST };
         self.examined = at.saturating_add(len);
         if in_memory {
-            let most = match on.place.reach {
-                SearchScope::LockedFile => bytes,
-                SearchScope::AfterLast => bytes.max(on.input.options.window_bytes),
+            let most = match on.place.is_pruned {
+                true => bytes,
+                false => bytes.max(on.input.options.window_bytes),
             };
             on.input
                 .data
                 .load_wary(&*on.input.source, at, bytes, most)?;
         }
         let (crc, decoder, checks) = on.input.check(entry.partition, at, len)?;
-        let fault = match judge::block(entry, crc, &decoder) {
-            Err(fault) => fault,
-            Ok(shape) if !judge::block_proves(&on.input.front, entry, &shape) => Fault::Disagrees,
+        let cause = match judge::block(entry, crc, &decoder) {
+            Err(cause) => cause,
+            Ok(shape) if !judge::block_proves(&on.input.front, entry, &shape) => {
+                Cause::IndexDisagrees
+            }
             Ok(shape) => {
                 let tenant = on.input.name(at, &shape)?;
-                if ascends(on, entry, &tenant)? {
-                    let good = Good::new(at, shape, tenant, entry, checks);
+                let good = Good::new(at, shape, tenant, entry, checks);
+                if ascends(on, &good.entry)? {
                     return Ok(Verdict::Good(good));
                 }
-                Fault::Order
+                Cause::OutOfOrder
             }
         };
         on.input.budget.spend(len.saturating_add(fetched));
         on.input.affords(0);
-        Ok(Verdict::Failed(fault))
+        Ok(Verdict::Failed(cause))
     }
 
     /// The block at `at`, if it decodes within the file and has the entry's CRC-32: (b) to (d).
@@ -196,7 +191,7 @@ impl BlockSearch {
         }
         let tenant = on.input.name(at, &shape)?;
         let compared = match &on.place.last {
-            Some((partition, last)) if *partition == entry.partition => last.len.min(tenant.len),
+            Some(last) if last.partition == entry.partition => last.tenant.len.min(tenant.len),
             _ => 0,
         };
         // Entry after entry may name this block in vain.
@@ -205,12 +200,12 @@ impl BlockSearch {
             return Ok(None);
         }
         on.input.budget.spend(cost);
-        if !ascends(on, entry, &tenant)? {
+        let good = Good::new(at, shape, tenant, entry, Checks::Unknown);
+        if !ascends(on, &good.entry)? {
             return Ok(None);
         }
         on.input.budget.take_back(before);
-        let checks = Checks::Unknown;
-        Ok(Some(Good::new(at, shape, tenant, entry, checks)))
+        Ok(Some(good))
     }
 
     /// Decodes and hashes the block at `at`, unless it is the one that the entry names. Both results are
@@ -247,14 +242,12 @@ impl BlockSearch {
     }
 }
 
-/// Whether (partition, tenant) of an entry and its block is greater than the last good block's.
-fn ascends(on: &ScanState, entry: &Entry, tenant: &Name) -> Result<bool> {
-    judge::block_ascends(
-        &*on.input.source,
-        on.place.last.as_ref(),
-        entry.partition,
-        tenant,
-    )
+/// Whether a block is in order after the last good one.
+fn ascends(on: &ScanState, block: &Entry) -> Result<bool> {
+    match &on.place.last {
+        Some(last) => block.is_after(&*on.input.source, last),
+        None => Ok(true),
+    }
 }
 
 /// The shape of the block at `at`, if it ends within the file.

@@ -64,7 +64,9 @@ impl Candidates for Tenant {
         }
         if span.cause == Some(Cause::UnsupportedVersion) {
             // The table of contents is sound as one of version 2.
-            return Ok(vec![number("version", span, VERSION_2.to_be_bytes())]);
+            let range = span.start..span.end;
+            let version = VERSION_2.to_be_bytes();
+            return Ok(vec![Candidate::exact("version", range, version)]);
         }
         let entries = self.entries_within(span, 1)?;
         let short = entries
@@ -97,16 +99,6 @@ fn block_checks(entry: &Entry, at: u64, bytes: &[u8]) -> Trial {
         end: (crc == entry.crc).then_some(at + bytes.len() as u64),
         work: bytes.len() as u64,
     }
-}
-
-/// A number that must be these bytes.
-fn number<const N: usize>(what: &'static str, span: &Span, right: [u8; N]) -> Candidate {
-    let end = span.end;
-    let check = move |bytes: &[u8]| Trial {
-        end: (bytes == right).then_some(end),
-        work: 0,
-    };
-    Candidate::new(what, span.start..end, check)
 }
 
 /// The block of an entry of a sound table of contents.
@@ -189,7 +181,7 @@ impl Tenant {
         let check = move |bytes: &[u8]| {
             let source = BytesSource::new(bytes);
             // A buffer can always be read.
-            let front = Front::read(&source, &options).ok();
+            let front = Front::read(&source, &options, u64::MAX).ok();
             let end = front
                 .filter(|front| front.version == VERSION_2 && front.is_sound())
                 .and_then(|front| front.toc_end);
@@ -222,7 +214,8 @@ impl Tenant {
         let Some(expected) = expected.and_then(|count| u32::try_from(count).ok()) else {
             return Ok(Vec::new());
         };
-        Ok(vec![number("count", span, expected.to_be_bytes())])
+        let (range, count) = (span.start..span.end, expected.to_be_bytes());
+        Ok(vec![Candidate::exact("count", range, count)])
     }
 
     /// How many tenants the partition has whose first block begins here. `None` if the table of contents is too

@@ -8,16 +8,17 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::ledger::{Cause, Kind, whole_kind};
-use crate::walk::indexed::kind;
+use crate::walk::indexed::{Ranges, kind};
 
 /// Where a range comes from, to explain it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Origin {
     /// The entry at this offset failed.
     Entry(u64),
     /// A number of tenants, which should be this.
     Tenants(u64),
     /// No entry or number accounts for it.
+    #[default]
     None,
 }
 
@@ -162,13 +163,8 @@ impl Claims {
     }
 
     /// Commits everything up to `until`, before which nothing more can come, and the blocks directly after it.
-    /// Passes to the callback, for each range, its end, kind, cause and origin. Returns the failed entries that
-    /// are done and lost bytes to others.
-    pub(super) fn commit(
-        &mut self,
-        until: u64,
-        mut out: impl FnMut(u64, Kind, Option<Cause>, Origin),
-    ) -> Vec<Claim> {
+    /// Returns the failed entries that are done and lost bytes to others.
+    pub(super) fn commit(&mut self, until: u64, out: &mut Ranges<Origin>) -> Vec<Claim> {
         let mut clipped = Vec::new();
         loop {
             if let Some(&(start, end)) = self.blocks.front()
@@ -176,7 +172,7 @@ impl Claims {
             {
                 self.blocks.pop_front();
                 self.at = end;
-                out(end, Kind::Block, None, Origin::None);
+                out.cover(end, Kind::Block, None, Origin::None);
                 continue;
             }
             let next = self.blocks.front().map_or(until, |(start, _)| *start);
@@ -184,7 +180,7 @@ impl Claims {
             if self.at >= gap_end {
                 break;
             }
-            self.cover_gap(gap_end, &mut clipped, &mut out);
+            self.cover_gap(gap_end, &mut clipped, out);
         }
         self.begin(self.at);
         self.retire(&mut clipped);
@@ -193,12 +189,7 @@ impl Claims {
     }
 
     /// Commits a range that no good block takes.
-    fn cover_gap(
-        &mut self,
-        end: u64,
-        clipped: &mut Vec<Claim>,
-        out: &mut impl FnMut(u64, Kind, Option<Cause>, Origin),
-    ) {
+    fn cover_gap(&mut self, end: u64, clipped: &mut Vec<Claim>, out: &mut Ranges<Origin>) {
         while self.at < end {
             self.begin(self.at + 1);
             self.retire(clipped);
@@ -219,10 +210,10 @@ impl Claims {
                 let claim = claim.get_mut();
                 claim.take(self.at, piece_end);
                 let kind = kind(claim.cause, piece_end == self.len);
-                out(piece_end, kind, claim.cause, claim.origin);
+                out.cover(piece_end, kind, claim.cause, claim.origin);
             } else {
                 let cause = Some(Cause::Unreferenced);
-                out(piece_end, Kind::Corrupt, cause, Origin::None);
+                out.cover(piece_end, Kind::Corrupt, cause, Origin::None);
             }
             self.at = piece_end;
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::VERSION_1;
 use super::front::Segment;
-use super::layout::{Name, TocEntry};
+use super::toc::Entry;
 use super::walk::{TenantScan, TenantWalk};
 use crate::error::Result;
 use crate::source::Source;
@@ -46,7 +46,7 @@ impl Contents {
         }
         let (mut blocks, mut entries) = (Vec::new(), segment.entries());
         while let Some(entry) = entries.next(&*segment.source)? {
-            blocks.push(block(&*segment.source, &entry.tenant, &entry.fields)?);
+            blocks.push(block(&*segment.source, &entry)?);
         }
         let mut partitions: Vec<_> = blocks.iter().map(|block| block.partition).collect();
         partitions.dedup();
@@ -64,12 +64,11 @@ impl Contents {
         let (mut blocks, mut partitions) = (Vec::new(), BTreeSet::new());
         loop {
             let step = walk.step()?;
-            let found = walk.scan().found();
-            for good in found.good() {
-                partitions.insert(good.entry.partition);
-                blocks.push(block(&*segment.source, &good.tenant, &good.entry)?);
+            let found = &walk.scan().on.found;
+            for good in &found.good {
+                blocks.push(block(&*segment.source, good)?);
             }
-            let good = found.good_partitions().iter();
+            let good = found.good.iter().chain(&found.partitions);
             partitions.extend(good.map(|good| good.partition));
             if step != Step::More {
                 break;
@@ -124,11 +123,11 @@ pub fn blocks(source: Arc<dyn Source>, options: &Options) -> Result<Vec<Block>> 
 }
 
 /// The tenant's block that an entry describes.
-fn block(source: &dyn Source, tenant: &Name, entry: &TocEntry) -> Result<Block> {
+fn block(source: &dyn Source, entry: &Entry) -> Result<Block> {
     Ok(Block {
         position: entry.offset,
         partition: entry.partition,
-        tenant: tenant.load(source)?.to_vec(),
+        tenant: entry.tenant.load(source)?.to_vec(),
         messages: entry.messages,
     })
 }

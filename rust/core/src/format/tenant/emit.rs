@@ -179,7 +179,12 @@ impl Emitter {
             if needed > input.options.record_bytes {
                 return match is_held {
                     true => Ok(false),
-                    false => Err(too_large(input, open.position, needed)),
+                    false => Err(Error::record_too_large(
+                        input.source.path(),
+                        format!("the message at offset {}", open.position),
+                        needed,
+                        input.options.record_bytes,
+                    )),
                 };
             }
         }
@@ -310,15 +315,6 @@ fn check_again(open: &Open, stored: u32, input: &mut Input) -> Result<Checks> {
         true => Ok(checks),
         false => Err(input.changed()),
     }
-}
-
-fn too_large(input: &Input, position: u64, needed: u64) -> Error {
-    Error::record_too_large(
-        input.source.path(),
-        format!("the message at offset {position}"),
-        needed,
-        input.options.record_bytes,
-    )
 }
 
 /// The error for a start at which no message begins.

@@ -1,15 +1,15 @@
 //! What a strict error says about damage: the expected and the actual values.
 
 use super::claims::Origin;
-use super::front::{Front, u32_at};
-use super::judge::Fault;
+use super::front::Front;
+use super::judge;
 use super::probe::{Hashed, Input, block_crc};
 use super::toc::{Entry, TOC_START};
 use super::{MAGIC, VERSION_1};
 use crate::bug::OrBug;
 use crate::error::{Damage, Finding, Result};
 use crate::ledger::{Cause, Span};
-use crate::source::Window;
+use crate::source::{Window, read_array};
 use crate::text::escape;
 
 /// How many characters of a tenant ID an error shows.
@@ -24,7 +24,7 @@ pub(super) fn explain(input: &Input, span: &Span, origin: Origin) -> Result<Dama
             cause,
             what: "the number of tenants",
             expected,
-            actual: u32_at(&*input.source, span.start)?.into(),
+            actual: u32::from_be_bytes(read_array(&*input.source, span.start)?).into(),
         },
         Origin::Tenants(_) => cut_count(span),
         Origin::None if cause == Cause::SearchLimit => search_limit(),
@@ -41,12 +41,12 @@ pub(super) fn explain(input: &Input, span: &Span, origin: Origin) -> Result<Dama
 }
 
 /// The damage that prevents returning an entry's messages.
-pub(super) fn explain_entry(input: &Input, entry: &Entry, fault: Fault) -> Damage {
-    let offset = match fault {
-        Fault::Disagrees | Fault::Offset { .. } => entry.at,
+pub(super) fn explain_entry(input: &Input, entry: &Entry, cause: Cause) -> Result<Damage> {
+    let offset = match cause {
+        Cause::IndexDisagrees | Cause::OffsetOutOfBounds => entry.at,
         _ => entry.offset,
     };
-    damage(input, offset, entry_finding(&input.front, entry, fault))
+    Ok(damage(input, offset, entry_finding(input, entry, cause)?))
 }
 
 fn damage(input: &Input, offset: u64, finding: Finding) -> Damage {
@@ -116,55 +116,56 @@ fn front_finding(input: &Input, span: &Span, cause: Cause) -> Result<Finding> {
 
 /// Why the entry at `at` failed or is marked.
 fn entry_at(input: &Input, at: u64, cause: Cause) -> Result<Finding> {
-    let Some(entry) = input.entries(at, 1).next(&*input.source)? else {
-        return Err(input.changed());
-    };
-    let fault = Fault::again(cause, &input.front, &entry, || crc_of(input, &entry))?;
-    Ok(entry_finding(&input.front, &entry, fault))
+    match input.entries(at, 1).next(&*input.source)? {
+        Some(entry) => entry_finding(input, &entry, cause),
+        None => Err(input.changed()),
+    }
 }
 
 /// What is wrong with an entry, or with what it names.
-fn entry_finding(front: &Front, entry: &Entry, fault: Fault) -> Finding {
-    let (label, offset, length) = (label(front, entry), entry.offset, entry.length);
-    let left_in_file = |left| format!("{left} bytes left in the file");
-    let (expected, actual): (String, String) = match fault {
-        Fault::Offset { first, len } => (
+fn entry_finding(input: &Input, entry: &Entry, cause: Cause) -> Result<Finding> {
+    let (front, label) = (&input.front, label(&input.front, entry));
+    let (first, len) = (front.first_block(), front.len);
+    let (offset, length) = (entry.offset, entry.length);
+    let left_in_file = || format!("{} bytes left in the file", len.saturating_sub(offset));
+    let (expected, actual): (String, String) = match cause {
+        Cause::OffsetOutOfBounds => (
             format!("an offset of at least {first} within the file of {len} bytes for {label}"),
             format!("offset {offset}"),
         ),
-        Fault::Order | Fault::Id => (
+        Cause::OutOfOrder => (
             "partitions, tenants and offsets that ascend".into(),
             format!("{label} at offset {offset}"),
         ),
-        Fault::Beyond { left } => (
+        Cause::LengthOutOfBounds if judge::is_beyond(front, entry) => (
             format!("{length} bytes at offset {offset} for {label}, as the table of contents says"),
-            left_in_file(left),
+            left_in_file(),
         ),
-        Fault::Lengths => (
+        Cause::LengthOutOfBounds => (
             format!("counts and lengths that fit in {label}"),
             "a count or length that leads past its end".into(),
         ),
-        Fault::Cut { left } => (
+        Cause::TruncatedHeader => (
             format!("4 bytes for the number of tenants of {label}"),
-            left_in_file(left),
+            left_in_file(),
         ),
-        Fault::Count => (
+        Cause::CountMismatch => (
             format!("as many messages as {label} states, and nothing after them"),
             format!("a block of {length} bytes that has more or fewer"),
         ),
-        Fault::Checksum { stored, computed } => {
-            return Finding::Checksum {
-                stored: stored.into(),
-                computed: Some(computed.into()),
-            };
+        Cause::ChecksumMismatch => {
+            return Ok(Finding::Checksum {
+                stored: entry.crc.into(),
+                computed: Some(crc_of(input, entry)?.into()),
+            });
         }
-        Fault::Unsearched => return search_limit(),
-        Fault::Disagrees => (
+        Cause::SearchLimit => return Ok(search_limit()),
+        _ => (
             format!("what the table of contents says: {label} at offset {offset}, {length} bytes"),
             "something else at that offset".into(),
         ),
     };
-    Finding::words(fault.cause(), expected, actual)
+    Ok(Finding::words(cause, expected, actual))
 }
 
 /// The CRC-32 of the bytes that an entry names.

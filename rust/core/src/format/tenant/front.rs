@@ -1,7 +1,6 @@
 //! The front of a file: magic, version, table of contents and number of partitions. Read once when the file is
 //! opened.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::layout::file_header;
@@ -13,7 +12,8 @@ use crate::engine::salvage::each_piece;
 use crate::error::Result;
 use crate::ledger::Cause;
 use crate::limits::LIMITS;
-use crate::source::Source;
+use crate::record::Checked;
+use crate::source::{Source, read_array};
 use crate::walk::Options;
 use crate::walk::indexed::{self, Fields};
 
@@ -64,14 +64,9 @@ pub(super) struct Front {
 }
 
 impl Front {
-    /// Reads the front. Each entry of a table that is too large to keep is read once here, and once by the walk.
-    pub(super) fn read(source: &dyn Source, options: &Options) -> Result<Self> {
-        Self::read_up_to(source, options, u64::MAX)
-    }
-
     /// Reads the front, but no more than `limit` bytes of a table of version 2. A longer table is treated as one
-    /// that does not fit.
-    pub(super) fn read_up_to(source: &dyn Source, options: &Options, limit: u64) -> Result<Self> {
+    /// that does not fit. Each entry of a table that is too large to keep is read once here, and once by the walk.
+    pub(super) fn read(source: &dyn Source, options: &Options, limit: u64) -> Result<Self> {
         let mut front = Self {
             len: source.len(),
             broken: Some(Cause::TruncatedHeader),
@@ -82,8 +77,7 @@ impl Front {
         if front.len < TOC_START {
             return Ok(front);
         }
-        let mut head = [0; 10];
-        source.read_exact_at(0, &mut head)?;
+        let head: [u8; 10] = read_array(source, 0)?;
         (front.magic, front.version, front.stated) = fields(&head);
         front.stated_version = front.version;
         match front.version {
@@ -110,7 +104,7 @@ impl Front {
     /// agree on.
     fn read_v1(&mut self, source: &dyn Source, options: &Options) -> Result<()> {
         let first_offset = match source.len() >= TOC_START + V1_ENTRY_BYTES {
-            true => Some(u64_at(source, TOC_START + 4)?),
+            true => Some(u64::from_be_bytes(read_array(source, TOC_START + 4)?)),
             false => None,
         };
         let end = |entries: u64| TOC_START + V1_ENTRY_BYTES * entries;
@@ -225,10 +219,7 @@ impl Front {
             self.disorder = Some(entry.at);
         }
         self.partitions += u64::from(entry.partition != last.partition);
-        self.ascending &= match entry.partition.cmp(&last.partition) {
-            Ordering::Equal => last.tenant.compare(source, &entry.tenant)? == Ordering::Less,
-            order => order == Ordering::Greater,
-        };
+        self.ascending &= entry.is_after(source, last)?;
         Ok(())
     }
 
@@ -262,7 +253,7 @@ impl Front {
         if self.len.saturating_sub(at) < COUNT_BYTES {
             return Ok(None);
         }
-        u32_at(source, at).map(Some)
+        Ok(Some(u32::from_be_bytes(read_array(source, at)?)))
     }
 
     /// Where the first entry is, and how many there are.
@@ -271,14 +262,16 @@ impl Front {
     }
 
     /// The `left` entries from the one at `at` on.
-    pub(super) fn from(&self, options: &Options, (at, left): (u64, u64)) -> Entries {
-        Entries::new(
-            self.version,
-            at,
-            left,
-            options.window_bytes,
-            self.kept.clone(),
-        )
+    pub(super) fn from(&self, options: &Options, place: (u64, u64)) -> Entries {
+        Entries::new(self.version, place, options.window_bytes, self.kept.clone())
+    }
+
+    /// How the messages of this version are checked.
+    pub(super) const fn checked(&self) -> Checked {
+        match self.version {
+            VERSION_1 => Checked::Structure,
+            _ => Checked::Checksum,
+        }
     }
 
     /// Whether the table of contents can be trusted, as far as this version allows.
@@ -356,7 +349,7 @@ pub(super) type Segment = indexed::Segment<Arc<Front>>;
 impl Segment {
     pub(super) fn open(source: Arc<dyn Source>, options: &Options) -> Result<Self> {
         Ok(Self {
-            front: Arc::new(Front::read(&*source, options)?),
+            front: Arc::new(Front::read(&*source, options, u64::MAX)?),
             options: options.clone(),
             source,
         })
@@ -366,17 +359,4 @@ impl Segment {
     pub(super) fn entries(&self) -> Entries {
         self.front.from(&self.options, self.front.place())
     }
-}
-
-/// The u32 at `at`, which lies within the source.
-pub(super) fn u32_at(source: &dyn Source, at: u64) -> Result<u32> {
-    let mut bytes = [0; 4];
-    source.read_exact_at(at, &mut bytes)?;
-    Ok(u32::from_be_bytes(bytes))
-}
-
-fn u64_at(source: &dyn Source, at: u64) -> Result<u64> {
-    let mut bytes = [0; 8];
-    source.read_exact_at(at, &mut bytes)?;
-    Ok(u64::from_be_bytes(bytes))
 }

@@ -5,8 +5,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::MAGIC;
-use crate::bug::OrBug;
-use crate::cursor::fields;
+use crate::cursor::{Cursor, fields};
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
@@ -41,8 +40,9 @@ pub(super) struct TocEntry {
 
 impl TocEntry {
     /// Parses the bytes before and after the tenant ID.
-    pub(super) fn parse(bytes: &[u8; ENTRY_BYTES]) -> Self {
-        let (partition, tenant_len, messages, offset, length, crc) = fields(bytes);
+    pub(super) fn parse((head, tail): (&[u8; HEAD_BYTES], &[u8; TAIL_BYTES])) -> Self {
+        let (partition, tenant_len) = fields(head);
+        let (messages, offset, length, crc) = fields(tail);
         Self {
             partition,
             tenant_len,
@@ -51,15 +51,6 @@ impl TocEntry {
             length,
             crc,
         }
-    }
-
-    /// The same, if the tenant ID is between them.
-    pub(super) fn around(head: &[u8; HEAD_BYTES], tail: &[u8; TAIL_BYTES]) -> Self {
-        let mut bytes = [0; ENTRY_BYTES];
-        let (front, back) = bytes.split_at_mut(HEAD_BYTES);
-        front.copy_from_slice(head);
-        back.copy_from_slice(tail);
-        Self::parse(&bytes)
     }
 
     /// Where the block ends if the entry is right. Saturates.
@@ -134,15 +125,6 @@ impl Name {
         }
     }
 
-    /// The tenant ID of `len` bytes at `at`, read from the source.
-    pub(super) fn read(source: &dyn Source, at: u64, len: u32) -> Result<Self> {
-        Self::new(at, len, |len| {
-            let mut bytes = vec![0; len];
-            source.read_exact_at(at, &mut bytes)?;
-            Ok(bytes.into())
-        })
-    }
-
     /// The bytes, if they are kept.
     pub(super) const fn bytes(&self) -> Option<&Arc<[u8]>> {
         self.bytes.as_ref()
@@ -194,10 +176,15 @@ impl Name {
         if let Some(bytes) = &self.bytes {
             return Ok(bytes.clone());
         }
-        let mut bytes = vec![0; saturating_usize(self.len)];
-        source.read_exact_at(self.at, &mut bytes)?;
-        Ok(bytes.into())
+        read_name(source, self.at, saturating_usize(self.len))
     }
+}
+
+/// The bytes of a tenant ID, which lie within the source.
+pub(super) fn read_name(source: &dyn Source, at: u64, len: usize) -> Result<Arc<[u8]>> {
+    let mut bytes = vec![0; len];
+    source.read_exact_at(at, &mut bytes)?;
+    Ok(bytes.into())
 }
 
 /// The numbers of a decoded block.
@@ -225,8 +212,8 @@ enum Field {
 pub(super) struct Decoder {
     /// The field that comes after the content that is left.
     next: Field,
-    /// The bytes of a field that was cut by the end of a piece.
-    partial: [u8; 4],
+    /// The bytes of a field that was cut by the end of a piece, and how many they are.
+    partial: u32,
     partial_len: usize,
     /// How many bytes of content come first.
     skip: u64,
@@ -238,10 +225,6 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    pub(super) fn new() -> Self {
-        Self::default()
-    }
-
     /// Whether the block is decoded to its end.
     pub(super) fn is_done(&self) -> bool {
         self.next == Field::None && self.skip == 0
@@ -265,38 +248,31 @@ impl Decoder {
 
     /// Decodes the next piece. Ignores bytes after the block's end.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
-        let mut rest = bytes;
+        let mut rest = Cursor::new(bytes);
         loop {
-            let passed = saturating_usize(self.skip).min(rest.len());
-            self.skip -= passed as u64;
-            self.len += passed as u64;
-            rest = rest.get(passed..).or_bug_default("what is left");
-            if self.skip > 0 || self.next == Field::None || rest.is_empty() {
+            let passed = rest.run_up_to(saturating_usize(self.skip)).len() as u64;
+            self.skip -= passed;
+            self.len += passed;
+            if self.skip > 0 || self.next == Field::None {
                 return;
             }
-            if let (0, Some((field, after))) = (self.partial_len, rest.split_first_chunk::<4>()) {
-                rest = after;
+            if self.partial_len == 0
+                && let Some(field) = rest.u32_be()
+            {
                 self.len += 4;
-                self.take(u32::from_be_bytes(*field));
+                self.take(field);
                 continue;
             }
-            for (target, byte) in self
-                .partial
-                .iter_mut()
-                .skip(self.partial_len)
-                .zip(rest.iter())
-            {
-                *target = *byte;
+            for byte in rest.run_up_to(4 - self.partial_len) {
+                self.partial = self.partial << 8 | u32::from(*byte);
+                self.partial_len += 1;
+                self.len += 1;
             }
-            let taken = rest.len().min(4 - self.partial_len);
-            self.partial_len += taken;
-            self.len += taken as u64;
-            rest = rest.get(taken..).or_bug_default("what is left");
             if self.partial_len < 4 {
                 return;
             }
             self.partial_len = 0;
-            self.take(u32::from_be_bytes(self.partial));
+            self.take(self.partial);
         }
     }
 

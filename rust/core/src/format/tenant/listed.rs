@@ -2,14 +2,14 @@
 //! parts. The other one reads only blocks or partitions that match, each entry by itself. It ends at one that is not
 //! where its entry says, because only a scan through the whole file may find that.
 
-use super::block_search::{BlockSearch, Good, Places, Verdict};
+use super::VERSION_1;
+use super::block_search::{BlockSearch, Good, Verdict};
 use super::claims::{Claim, Claims, Origin};
 use super::emit::{has_partition, has_tenant};
 use super::front::COUNT_BYTES;
-use super::judge::Fault;
 use super::part::{self, Progress};
-use super::partitions::{self, OpenPartition, PartitionSearch};
-use super::reading::ScanState;
+use super::partitions::{self, PartitionSearch};
+use super::reading::{OpenPartition, ScanState};
 use super::toc::Entry;
 use crate::bug::OrBug;
 use crate::error::{Error, Result};
@@ -25,8 +25,6 @@ const CRC_BYTES: u64 = 4;
 pub(super) struct Listed {
     pub(super) search: BlockSearch,
     pub(super) claims: Claims,
-    /// The part of this scan, and its progress.
-    pub(super) progress: Option<Progress>,
 }
 
 impl Listed {
@@ -40,14 +38,14 @@ impl Listed {
             return Ok(Advance::End);
         };
         let verdict = match on.place.is_limited {
-            true => Verdict::Failed(Fault::Unsearched),
+            true => Verdict::Failed(Cause::SearchLimit),
             false => {
-                let (floor, places) = (self.claims.at(), Places::NamedAndAfter);
-                self.search.find(on, &entry, floor, places)?
+                let floor = self.claims.at();
+                self.search.find(on, &entry, floor, true)?
             }
         };
         if on.place.is_limited {
-            if self.progress.is_some() {
+            if on.part.is_some() {
                 // Other parts decide whether the whole walk's budget is exhausted.
                 return Err(exhausted(on.input.source.path()));
             }
@@ -58,7 +56,7 @@ impl Listed {
         match verdict {
             Verdict::Full => return Ok(Advance::Full),
             Verdict::Good(good) => self.commit_block(on, &entry, good)?,
-            Verdict::Failed(fault) => self.fail(on, &entry, fault)?,
+            Verdict::Failed(cause) => self.fail(on, &entry, cause)?,
         }
         self.commit_certain(on, &entry)?;
         Ok(Advance::On)
@@ -67,8 +65,9 @@ impl Listed {
     /// Advances past the current entry. Returns the partition of the entry before it.
     fn pass(&mut self, on: &mut ScanState) -> Option<u32> {
         let before = on.place.table.before;
-        if let (Some((at, left)), Some(progress)) = (on.place.table.pass(), &mut self.progress) {
-            progress.pass(at, left);
+        let passed = on.place.table.pass();
+        if let (Some(_), Some(part)) = (passed, &mut on.part) {
+            (part.passed, part.in_place) = (passed, false);
         }
         before
     }
@@ -76,23 +75,22 @@ impl Listed {
     /// Commits the good block of an entry.
     fn commit_block(&mut self, on: &mut ScanState, entry: &Entry, good: Good) -> Result<()> {
         let before = self.pass(on);
-        self.claim_tenants(on, entry, before, good.fields.offset)?;
+        self.claim_tenants(on, entry, before, good.entry.offset)?;
         if !good.is_as_stated(&*on.input.source, entry)? {
             on.mark(entry.at, entry.end, Cause::IndexDisagrees);
         }
-        self.claims
-            .block(good.fields.offset, good.fields.block_end());
-        if let Some(progress) = &mut self.progress {
-            progress.in_place = good.is_in_place(entry);
+        self.claims.block(good.entry.offset, good.entry.block_end());
+        if let Some(part) = &mut on.part {
+            part.in_place = good.is_in_place(entry);
         }
         self.search.commit(on, good)
     }
 
     /// Handles a failed entry: its range, or the entry itself, is damaged.
-    fn fail(&mut self, on: &mut ScanState, entry: &Entry, fault: Fault) -> Result<()> {
+    fn fail(&mut self, on: &mut ScanState, entry: &Entry, cause: Cause) -> Result<()> {
         let before = self.pass(on);
         self.claim_tenants(on, entry, before, entry.offset)?;
-        let (front, cause) = (&on.input.front, fault.cause());
+        let front = &on.input.front;
         let end = entry.block_end().min(front.len);
         if front.in_bounds(entry.offset) && entry.offset < end {
             self.claims
@@ -146,11 +144,8 @@ impl Listed {
 
     /// Commits what is certain, and marks the entries that lost all of their ranges.
     fn commit(&mut self, on: &mut ScanState, until: u64) -> Result<()> {
-        let ranges = &mut on.ranges;
         let until = until.min(on.input.front.len);
-        let clipped = self.claims.commit(until, |end, kind, cause, origin| {
-            ranges.cover(end, kind, cause, origin);
-        });
+        let clipped = self.claims.commit(until, &mut on.ranges);
         clipped.iter().try_for_each(|claim| mark_lost(on, claim))
     }
 
@@ -163,8 +158,8 @@ impl Listed {
         first: u64,
     ) -> Result<()> {
         let input = &mut on.input;
-        let source = &*input.source;
-        let tenants = on.place.table.partition_begins(source, entry, before)?;
+        let table = &mut on.place.table;
+        let tenants = table.partition_begins(&*input.source, entry, before)?;
         let (Some(tenants), true) = (tenants, first >= input.front.first_block()) else {
             return Ok(());
         };
@@ -173,11 +168,8 @@ impl Listed {
             None | Some(0) => return Ok(()),
             Some(..COUNT_BYTES) => Some(Cause::TruncatedHeader),
             Some(_) => {
-                let found = match input.data.bytes(source, at).first_chunk() {
-                    Some(bytes) => u32::from_be_bytes(*bytes),
-                    None => input.u32_at(at)?,
-                };
-                (u64::from(found) != tenants).then_some(Cause::CountMismatch)
+                let found = u64::from(input.u32_at(at)?);
+                (found != tenants).then_some(Cause::CountMismatch)
             }
         };
         self.claims.tenants(at, entry.at, tenants, cause);
@@ -191,7 +183,7 @@ impl Listed {
 
     /// Whether the part ends before the next entry, where the next part begins. Its front ends there too.
     fn is_past_part(&mut self, on: &mut ScanState) -> Result<bool> {
-        let Some(progress) = self.progress else {
+        let Some(progress) = on.part else {
             return Ok(false);
         };
         let next = on.peek()?.map(|entry| entry.at);
@@ -226,7 +218,7 @@ impl Listed {
     /// Ends a part before the entry at `next`. Refuses it if the whole walk may have ended a search in it or after
     /// it.
     fn end_part(&self, on: &ScanState, next: u64) -> Result<()> {
-        let Some(Progress { start, .. }) = self.progress else {
+        let Some(Progress { start, .. }) = on.part else {
             return Ok(());
         };
         let blocks = on.ranges.at().saturating_sub(start.1);
@@ -255,141 +247,107 @@ fn mark_lost(on: &mut ScanState, claim: &Claim) -> Result<()> {
     Ok(())
 }
 
-/// Reads only blocks that match, each entry by itself.
-#[derive(Debug)]
+/// Reads only blocks (version 1: partitions) that match, each entry by itself.
+#[derive(Debug, Default)]
 pub(super) struct Pruned {
-    search: PrunedSearch,
-    /// The part of this scan. Its `passed` is the last entry, unless that matched.
-    pub(super) progress: Option<Progress>,
+    blocks: BlockSearch,
+    partitions: PartitionSearch,
 }
 
-/// Searches for blocks of version 2, or partitions of version 1.
-#[derive(Debug)]
-enum PrunedSearch {
-    Blocks(BlockSearch),
-    Partitions(PartitionSearch),
-}
-
-/// The result of an advance.
-pub(super) enum Pruning {
-    Advance(Advance),
-    /// The block is not where the entry says.
-    Failed(Entry, Fault),
-}
+/// The outcome of an advance, or why it found nothing.
+type Pruning<T> = std::result::Result<Advance, T>;
+/// The entry that names nothing there, and why.
+type Missed = (Entry, Cause);
 
 impl Pruned {
-    pub(super) fn new(is_v1: bool) -> Self {
-        let search = match is_v1 {
-            true => PrunedSearch::Partitions(PartitionSearch::default()),
-            false => PrunedSearch::Blocks(BlockSearch::default()),
-        };
-        Self {
-            search,
-            progress: None,
-        }
-    }
-
-    /// Advances by an entry. Sets `part` to the partition whose blocks come next.
-    pub(super) fn advance(
-        &mut self,
-        on: &mut ScanState,
-        part: &mut Option<OpenPartition>,
-    ) -> Result<Pruning> {
+    /// Advances by an entry.
+    pub(super) fn advance(&mut self, on: &mut ScanState) -> Result<Pruning<Missed>> {
         let source = &*on.input.source;
         let next = on.place.table.entries.peek(source)?;
-        let is_past = |entry: &&Entry| self.progress.is_some_and(|part| part.is_past(entry.at));
+        let is_past = |entry: &&Entry| on.part.is_some_and(|part| part.is_past(entry.at));
         let Some(entry) = next.filter(|entry| !is_past(entry)) else {
             if let Some(entry) = next {
                 on.ranges.end_part(entry.at);
             }
-            return self.end(on);
+            return end(on);
         };
-        let matches = match self.search {
-            PrunedSearch::Blocks(_) => {
-                let filter = &on.emitter.filter;
-                has_tenant(filter, source, entry.partition, &entry.tenant)?
-            }
-            PrunedSearch::Partitions(_) => has_partition(&on.emitter.filter, entry.partition),
+        let filter = &on.emitter.filter;
+        let matches = match on.input.front.version {
+            VERSION_1 => has_partition(filter, entry.partition),
+            _ => has_tenant(filter, source, entry.partition, &entry.tenant)?,
         };
         if !matches {
             on.ranges.leave_entry(entry.at, entry.end);
             let passed = on.place.table.pass();
-            if let Some(progress) = &mut self.progress {
-                progress.passed = passed;
+            if let Some(part) = &mut on.part {
+                part.passed = passed;
             }
-            return Ok(Pruning::Advance(Advance::On));
+            return Ok(Ok(Advance::On));
         }
         let entry = entry.clone();
-        match self.find(on, &entry, part)? {
-            Ok(advance) => {
-                if let Some(progress) = &mut self.progress {
-                    progress.passed = None;
-                }
-                Ok(Pruning::Advance(advance))
-            }
-            Err(fault) => Ok(Self::fail(on, entry, fault)),
+        let found = match on.input.front.version {
+            VERSION_1 => self.find_partition(on, &entry)?,
+            _ => self.find_block(on, &entry)?,
+        };
+        if let (Ok(_), Some(part)) = (found, &mut on.part) {
+            part.passed = None; // what matches is verified anyway
         }
+        Ok(found.or_else(|cause| miss(on, entry, cause)))
     }
 
-    /// Ends after the last entry. Of a part the block of that must be good in place, since the next part begins there.
-    fn end(&self, on: &mut ScanState) -> Result<Pruning> {
-        if let Some((at, left)) = self.progress.and_then(|part| part.passed)
-            && let Some(entry) = on.input.entries(at, left).next(&*on.input.source)?
-            && part::good_in_place(&on.input, &entry)?.is_none()
-        {
-            return Ok(Self::fail(on, entry, Fault::Disagrees));
+    /// Commits the block that an entry of version 2 names.
+    fn find_block(&mut self, on: &mut ScanState, entry: &Entry) -> Result<Pruning<Cause>> {
+        let floor = on.input.front.end();
+        let good = match self.blocks.find(on, entry, floor, false)? {
+            Verdict::Full => return Ok(Ok(Advance::Full)),
+            Verdict::Failed(cause) => return Ok(Err(cause)),
+            Verdict::Good(good) => good,
+        };
+        if !good.is_as_stated(&*on.input.source, entry)? {
+            return Ok(Err(Cause::IndexDisagrees));
         }
-        Ok(Pruning::Advance(Advance::End))
-    }
-
-    /// Good messages are emitted before a failure.
-    fn fail(on: &mut ScanState, entry: Entry, fault: Fault) -> Pruning {
-        on.ranges.flush();
-        match on.is_held() || !on.ranges.spans.is_empty() {
-            true => Pruning::Advance(Advance::Full),
-            false => Pruning::Failed(entry, fault),
-        }
-    }
-
-    /// Commits what the entry names.
-    fn find(
-        &mut self,
-        on: &mut ScanState,
-        entry: &Entry,
-        part: &mut Option<OpenPartition>,
-    ) -> Result<std::result::Result<Advance, Fault>> {
-        match &mut self.search {
-            PrunedSearch::Blocks(search) => {
-                let good = match search.find(on, entry, on.input.front.end(), Places::Named)? {
-                    Verdict::Full => return Ok(Ok(Advance::Full)),
-                    Verdict::Failed(fault) => return Ok(Err(fault)),
-                    Verdict::Good(good) => good,
-                };
-                if !good.is_as_stated(&*on.input.source, entry)? {
-                    return Ok(Err(Fault::Disagrees));
-                }
-                on.place.table.pass();
-                on.ranges.skip_to(good.fields.offset);
-                let end = good.fields.block_end();
-                on.ranges.cover(end, Kind::Block, None, Origin::None);
-                search.commit(on, good)?;
-            }
-            PrunedSearch::Partitions(search) => {
-                let good = match search.find(on, entry)? {
-                    partitions::Verdict::Good(good, true) => good,
-                    partitions::Verdict::Good(_, false) => return Ok(Err(Fault::Disagrees)),
-                    partitions::Verdict::Cut(_, fault) | partitions::Verdict::Failed(fault) => {
-                        return Ok(Err(fault));
-                    }
-                };
-                on.place.table.pass();
-                on.ranges.skip_to(good.at);
-                let header = good.at + COUNT_BYTES;
-                on.ranges.cover(header, Kind::Header, None, Origin::None);
-                *part = Some(OpenPartition::begin(on, good));
-                search.go_past(&mut on.place, good.end, entry.partition);
-            }
-        }
+        on.place.table.pass();
+        on.ranges.skip_to(entry.offset);
+        let end = entry.block_end();
+        on.ranges.cover(end, Kind::Block, None, Origin::None);
+        self.blocks.commit(on, good)?;
         Ok(Ok(Advance::On))
+    }
+
+    /// Begins with the partition that an entry of version 1 names.
+    fn find_partition(&mut self, on: &mut ScanState, entry: &Entry) -> Result<Pruning<Cause>> {
+        let good = match self.partitions.find(on, entry)? {
+            partitions::Verdict::Good(good, true) => good,
+            partitions::Verdict::Good(_, false) => return Ok(Err(Cause::IndexDisagrees)),
+            partitions::Verdict::Cut(_, cause) | partitions::Verdict::Failed(cause) => {
+                return Ok(Err(cause));
+            }
+        };
+        on.place.table.pass();
+        on.ranges.skip_to(entry.offset);
+        let end = entry.block_end();
+        self.partitions.go_past(&mut on.place, end, &good);
+        OpenPartition::begin(on, good, false);
+        Ok(Ok(Advance::On))
+    }
+}
+
+/// Ends after the last entry. Of a part the block of that must be good in place, since the next part begins there.
+fn end(on: &mut ScanState) -> Result<Pruning<Missed>> {
+    if let Some((at, left)) = on.part.and_then(|part| part.passed)
+        && let Some(entry) = on.input.entries(at, left).next(&*on.input.source)?
+        && part::good_in_place(&on.input, &entry)?.is_none()
+    {
+        return Ok(miss(on, entry, Cause::IndexDisagrees));
+    }
+    Ok(Ok(Advance::End))
+}
+
+/// Good messages are emitted before a miss.
+fn miss(on: &mut ScanState, entry: Entry, cause: Cause) -> Pruning<Missed> {
+    on.ranges.flush();
+    match on.is_held() || !on.ranges.spans.is_empty() {
+        true => Ok(Advance::Full),
+        false => Err((entry, cause)),
     }
 }

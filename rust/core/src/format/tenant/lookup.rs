@@ -5,16 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use super::front::{Front, Segment};
-use super::judge::GoodPartition;
-use super::layout::{Name, TocEntry};
-use super::rows::GoodBlock;
-use super::toc::{Entry, TOC_START};
+use super::toc::Entry;
 use super::walk::{TenantScan, TenantWalk};
 use super::{FORMAT, VERSION_1};
 use crate::error::{Damage, Result};
 use crate::limits::LIMITS;
 use crate::private::Sealed;
-use crate::record::{Checked, OwnedRows, RecordId, Scalar, Value};
+use crate::record::{OwnedRows, RecordId, Scalar, Value};
 use crate::source::Source;
 use crate::spec::Filter;
 use crate::walk::{Hits, Lookup, Options, Step, Unproven, Walk};
@@ -78,19 +75,21 @@ impl TocLookup {
         // Those of version 1 have empty IDs.
         let after =
             signposts.partition_point(|(listed, id, ..)| (*listed, &**id) <= (partition, tenant));
-        let (before, after) = signposts.split_at(after);
-        let (at, left) = match before.last() {
+        let (at, left) = match after
+            .checked_sub(1)
+            .and_then(|before| signposts.get(before))
+        {
             Some((.., at, left)) => (*at, *left),
             None => self.segment.front.place(),
         };
-        let entries = match after.first() {
-            Some((.., following)) => left - following,
-            None => left,
+        let following = match signposts.get(after) {
+            Some((.., following)) => *following,
+            None => 0,
         };
         let is_v1 = self.segment.front.version == VERSION_1;
         let source = &*self.segment.source;
         let mut listed = self.segment.entries();
-        (listed.at, listed.left) = (at, entries);
+        (listed.at, listed.left) = (at, left - following);
         while let Some(entry) = listed.next(source)? {
             if entry.partition == partition && (is_v1 || entry.tenant.is(source, tenant)?) {
                 let scan = TenantScan::prune(&self.segment.with(options), (entry.at, 1));
@@ -124,15 +123,10 @@ impl TocLookup {
                 unit.map(|unit| TenantWalk::new(TenantScan::of_unit(&segment, unit)))
             }
         };
-        let Some(mut walk) = walk else {
-            return Ok(false);
-        };
-        let (mut missing, mut is_damaged) = (asked.len(), false);
-        while missing > 0 && walk.step()? == Step::More {
-            is_damaged |= walk.found_damage();
-            missing -= take_rows(&walk, asked, hits, found);
+        match walk {
+            Some(walk) => take_all(walk, asked.len(), asked, hits, found),
+            None => Ok(false),
         }
-        Ok(is_damaged)
     }
 
     fn options(&self, filter: Filter, strict: bool) -> Options {
@@ -153,12 +147,9 @@ impl TocLookup {
     /// Finds messages by walking the whole file.
     fn scan(&self, asked: &[Asked<'_>], hits: &mut Hits, found: &mut OwnedRows) -> Result<bool> {
         let segment = self.segment.with(self.options(filter(asked), false));
-        let (mut walk, mut is_damaged) = (TenantWalk::new(TenantScan::begin(&segment)), false);
-        while walk.step()? == Step::More {
-            is_damaged |= walk.found_damage();
-            take_rows(&walk, asked, hits, found);
-        }
-        Ok(is_damaged)
+        let walk = TenantWalk::new(TenantScan::begin(&segment));
+        // To the end, also if all are found: whether the file is damaged concerns identifiers that no message can have, too.
+        take_all(walk, usize::MAX, asked, hits, found)
     }
 
     /// A scan that raises the file's first damage.
@@ -182,6 +173,22 @@ fn filter(asked: &[Asked<'_>]) -> Filter {
 
 fn is_of_one_tenant(one: &Asked<'_>, other: &Asked<'_>) -> bool {
     (one.0, one.1) == (other.0, other.1)
+}
+
+/// Copies the requested messages from a walk, until this many places are filled. Returns whether it met damage.
+fn take_all(
+    mut walk: TenantWalk,
+    mut missing: usize,
+    asked: &[Asked<'_>],
+    hits: &mut Hits,
+    found: &mut OwnedRows,
+) -> Result<bool> {
+    let mut is_damaged = false;
+    while missing > 0 && walk.step()? == Step::More {
+        is_damaged |= walk.found_damage();
+        missing -= take_rows(&walk, asked, hits, found);
+    }
+    Ok(is_damaged)
 }
 
 /// Copies the requested messages from a walk's last step. Returns how many positions they fill.
@@ -271,11 +278,7 @@ impl Lookup for TocLookup {
             TenantWalk::new(self.refusing()).step()?;
         }
         if hits.places.contains(&None) {
-            let checked = match front.version {
-                VERSION_1 => Checked::Structure,
-                _ => Checked::Checksum,
-            };
-            hits.unproven = Unproven::of(is_damaged || block_is_damaged, checked);
+            hits.unproven = Unproven::of(is_damaged || block_is_damaged, front.checked());
         }
         hits.sets.push(Box::new(found));
         Ok(hits)
@@ -339,28 +342,23 @@ impl VerifiedBlocks {
         loop {
             let step = walk.step()?;
             verified.is_damaged |= walk.found_damage();
-            let found = walk.scan().found();
-            match segment.front.version {
-                VERSION_1 => found
-                    .good_partitions()
-                    .iter()
-                    .for_each(|good| verified.add(of_partition(good))),
-                _ => found
-                    .good()
-                    .iter()
-                    .for_each(|good| verified.add(of_block(good))),
-            }
+            let found = &walk.scan().on.found;
+            let units = match segment.front.version {
+                VERSION_1 => &found.partitions,
+                _ => &found.good,
+            };
+            units.iter().for_each(|unit| verified.add(unit));
             if step != Step::More {
                 return Ok(verified);
             }
         }
     }
 
-    fn add(&mut self, unit: Entry) {
+    fn add(&mut self, unit: &Entry) {
         let most = LIMITS.listed_tenant_units;
         if let (Some(units), Some(id)) = (&mut self.units, unit.tenant.bytes()) {
             self.id_bytes += id.len();
-            units.insert((unit.partition, id.clone()), unit);
+            units.insert((unit.partition, id.clone()), unit.clone());
             if units.len() <= most && self.id_bytes <= most * LIMITS.listed_tenant_bytes {
                 return;
             }
@@ -373,19 +371,4 @@ impl VerifiedBlocks {
         let tenant = if is_v1 { &[] } else { tenant };
         self.units.as_ref()?.get(&(partition, tenant.into()))
     }
-}
-
-fn of_block(good: &GoodBlock) -> Entry {
-    Entry::new(TOC_START, good.entry, good.tenant.clone())
-}
-
-fn of_partition(good: &GoodPartition) -> Entry {
-    let fields = TocEntry {
-        partition: good.partition,
-        messages: good.tenants,
-        offset: good.at,
-        length: good.end - good.at,
-        ..TocEntry::default()
-    };
-    Entry::new(TOC_START, fields, Name::empty())
 }

@@ -159,7 +159,7 @@ fn detect(source: &dyn Source, options: &Options) -> Result<Likelihood> {
         return Ok(Likelihood::No);
     }
     if head.ends_with(&VERSION_2.to_be_bytes()) {
-        let front = front::Front::read_up_to(source, options, DETECT_BYTES)?;
+        let front = front::Front::read(source, options, DETECT_BYTES)?;
         if front.is_sound() {
             let reason = "the CRC-32 of the table of contents matches".to_owned();
             return Ok(Likelihood::Certain(reason));

@@ -49,21 +49,6 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) const fn new(range: EntryRange, start: (u64, u64)) -> Self {
-        Self {
-            range,
-            passed: range.before,
-            in_place: true,
-            start,
-        }
-    }
-
-    /// Records that an entry was passed. Whether its block is good in place is recorded later.
-    pub(super) const fn pass(&mut self, at: u64, left: u64) {
-        self.passed = Some((at, left));
-        self.in_place = false;
-    }
-
     /// Whether the entry at `at` is after those of the part.
     pub(super) const fn is_past(&self, at: u64) -> bool {
         at >= self.range.until
@@ -73,23 +58,6 @@ impl Progress {
 /// Whether a file with this front can be split.
 fn is_splittable(front: &Front) -> bool {
     front.version == VERSION_2 && front.leads_directly() && !front.is_damaged()
-}
-
-/// A part that is being planned.
-struct PlannedPart {
-    range: EntryRange,
-    /// Where its blocks begin.
-    start: u64,
-    /// The length of its blocks and of its range of the table.
-    bytes: u64,
-}
-
-impl PlannedPart {
-    /// Its length with this entry added.
-    fn bytes_with(&self, entry: &Entry) -> u64 {
-        let blocks = entry.block_end().saturating_sub(self.start);
-        blocks.saturating_add(entry.end - self.range.from)
-    }
 }
 
 /// Splits a segment. Reads the table of contents.
@@ -109,41 +77,43 @@ pub(super) fn split(
         }
         _ => target,
     };
+    // Each with where its blocks begin, and the length of its blocks and of its range of the table.
+    let (mut plans, mut last) = (
+        Vec::<(EntryRange, u64, u64)>::new(),
+        None::<(u64, u64, u64)>,
+    );
     let mut entries = segment.entries();
-    let (mut plans, mut last) = (Vec::<PlannedPart>::new(), None::<(u64, u64, u64)>);
     while let Some(entry) = entries.next(&**source)? {
         if entry.block_end() > front.len || !front.in_bounds(entry.offset) {
             return Ok(Vec::new());
         }
-        let is_full = plans.last().is_none_or(|plan| {
-            let enough = match last {
-                Some((.., length)) if length <= target / SMALL_SHARE => target,
-                _ => target.saturating_mul(2),
-            };
-            plan.bytes_with(&entry) > enough
-        });
-        if is_full {
-            let range = EntryRange {
-                crc: front.stored_crc,
-                before: last.map(|(at, left, _)| (at, left)),
-                from: entry.at,
-                until: entry.end,
-            };
-            let (start, bytes) = (entry.offset, 0);
-            plans.push(PlannedPart {
-                range,
-                start,
-                bytes,
-            });
-        }
-        if let Some(plan) = plans.last_mut() {
-            (plan.range.until, plan.bytes) = (entry.end, plan.bytes_with(&entry));
+        let enough = match last {
+            Some((.., length)) if length <= target / SMALL_SHARE => target,
+            _ => target.saturating_mul(2),
+        };
+        let bytes = |from: u64, start| {
+            let blocks = entry.block_end().saturating_sub(start);
+            blocks.saturating_add(entry.end - from)
+        };
+        match plans.last_mut() {
+            Some((range, start, all)) if bytes(range.from, *start) <= enough => {
+                (range.until, *all) = (entry.end, bytes(range.from, *start));
+            }
+            _ => {
+                let range = EntryRange {
+                    crc: front.stored_crc,
+                    before: last.map(|(at, left, _)| (at, left)),
+                    from: entry.at,
+                    until: entry.end,
+                };
+                plans.push((range, entry.offset, bytes(entry.at, entry.offset)));
+            }
         }
         last = Some((entry.at, entries.left + 1, entry.length));
     }
-    let plans = plans.iter();
+    let plans = plans.into_iter();
     Ok(plans
-        .map(|plan| part::PlannedPart::new(plan.bytes, plan.range))
+        .map(|(range, _, bytes)| part::PlannedPart::new(bytes, range))
         .collect())
 }
 

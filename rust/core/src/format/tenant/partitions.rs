@@ -5,10 +5,10 @@ use std::cmp::Ordering;
 
 use super::claims::Origin;
 use super::front::COUNT_BYTES;
-use super::judge::{self, Fault, GoodPartition, Partition};
+use super::judge::{self, Partition};
 use super::layout::{BLOCK_HEADER_BYTES, Name, TocEntry};
 use super::probe::{Checks, Decoded, Input};
-use super::reading::{Position, ScanState, SearchScope};
+use super::reading::{OpenPartition, Position, ScanState};
 use super::toc::{Entry, V1_ENTRY_BYTES};
 use crate::bug::OrBug;
 use crate::error::Result;
@@ -16,30 +16,26 @@ use crate::ledger::{Cause, Kind, whole_kind};
 use crate::walk::Advance;
 use crate::walk::indexed::Note;
 
-/// A partition whose blocks are being read.
-#[derive(Clone, Debug)]
-pub(super) struct OpenPartition {
-    partition: u32,
-    /// Where the next block begins, and how many are left from there on.
-    pub(super) at: u64,
-    left: u32,
-    /// Where the last of them ends.
-    pub(super) end: u64,
-    /// Its entry, if the file was cut inside the partition.
-    cut: Option<u64>,
-}
-
 impl OpenPartition {
-    /// Begins with the blocks of a good partition.
-    pub(super) fn begin(on: &mut ScanState, good: GoodPartition) -> Self {
-        on.found.add_partition(good);
-        Self {
+    /// Begins with the blocks of a good partition. `is_cut` says whether the file ends inside it (rule 25): then its
+    /// entry counts the tenants that are whole.
+    pub(super) fn begin(on: &mut ScanState, good: Entry, is_cut: bool) {
+        let (at, end, left) = (good.offset + COUNT_BYTES, good.block_end(), good.messages);
+        // If no byte is left of the missing tenants, their number must show the damage.
+        let (kind, cause) = match is_cut && end == on.input.front.len {
+            true => (Kind::Corrupt, Some(Cause::CountMismatch)),
+            false => (Kind::Header, None),
+        };
+        on.ranges
+            .cover(at, kind, cause, Origin::Tenants(left.into()));
+        on.partition = Some(Self {
             partition: good.partition,
-            at: good.at + COUNT_BYTES,
-            left: good.tenants,
-            end: good.end,
-            cut: None,
-        }
+            at,
+            left,
+            end,
+            cut: is_cut.then_some(good.at),
+        });
+        on.found.partitions.push(good);
     }
 
     /// Ends the open block, which was emitted up to `end`.
@@ -72,14 +68,15 @@ impl OpenPartition {
         }
         let tenant = input.name_at(name_at, tenant_len)?;
         self.left -= 1;
-        let entry = TocEntry {
+        let fields = TocEntry {
             partition: self.partition,
             tenant_len,
             messages,
             offset: at,
             ..TocEntry::default()
         };
-        if on.commit_block(&tenant, entry, self.end, Checks::Unknown)? {
+        let block = Entry::new(at, fields, tenant);
+        if on.commit_block(block, self.end, Checks::Unknown)? {
             return Ok(true);
         }
         let (decoded, _) = on.input.decode(at, self.end, u64::MAX)?;
@@ -122,12 +119,8 @@ pub(super) struct Partitions {
 }
 
 impl Partitions {
-    /// Advances by an entry. Sets `part` to the partition whose blocks come next.
-    pub(super) fn advance(
-        &mut self,
-        on: &mut ScanState,
-        part: &mut Option<OpenPartition>,
-    ) -> Result<Advance> {
+    /// Advances by an entry.
+    pub(super) fn advance(&mut self, on: &mut ScanState) -> Result<Advance> {
         let len = on.input.front.len;
         let Some(entry) = on.peek()?.cloned() else {
             self.close_gap(on, len)?;
@@ -149,59 +142,38 @@ impl Partitions {
                 if !stated {
                     on.mark(entry.at, entry.end, Cause::IndexDisagrees);
                 }
-                *part = Some(self.commit(on, good)?);
+                self.commit(on, good, false)?;
             }
-            Verdict::Cut(good, _) => *part = Some(self.commit_cut(on, entry.at, good)?),
-            Verdict::Failed(fault) => self.fail(on, &entry, fault),
+            Verdict::Cut(good, _) => self.commit(on, good, true)?,
+            Verdict::Failed(cause) => self.fail(on, &entry, cause)?,
         }
         Ok(Advance::On)
     }
 
-    /// Commits a good partition.
-    fn commit(&mut self, on: &mut ScanState, good: GoodPartition) -> Result<OpenPartition> {
-        self.close_gap(on, good.at)?;
-        let header = good.at + COUNT_BYTES;
-        on.ranges.cover(header, Kind::Header, None, Origin::None);
-        let place = &mut on.place;
-        self.search.go_past(place, good.end, good.partition);
-        Ok(OpenPartition::begin(on, good))
-    }
-
-    /// Rule 25: commits the whole tenants of the partition that the file was cut in. Its entry is at `toc_at`.
-    fn commit_cut(
-        &mut self,
-        on: &mut ScanState,
-        toc_at: u64,
-        good: GoodPartition,
-    ) -> Result<OpenPartition> {
-        let len = on.input.front.len;
-        self.close_gap(on, good.at)?;
-        // If no byte is left of the missing tenants, their number must show the damage.
-        let (kind, cause) = match good.end == len {
-            true => (Kind::Corrupt, Some(Cause::CountMismatch)),
-            false => (Kind::Header, None),
+    /// Commits a good partition. One in which the file was cut is the last.
+    fn commit(&mut self, on: &mut ScanState, good: Entry, is_cut: bool) -> Result<()> {
+        self.close_gap(on, good.offset)?;
+        let end = match is_cut {
+            true => on.input.front.len,
+            false => good.block_end(),
         };
-        let (header, tenants) = (good.at + COUNT_BYTES, u64::from(good.tenants));
-        on.ranges
-            .cover(header, kind, cause, Origin::Tenants(tenants));
-        self.search.go_past(&mut on.place, len, good.partition);
-        Ok(OpenPartition {
-            cut: Some(toc_at),
-            ..OpenPartition::begin(on, good)
-        })
+        self.search.go_past(&mut on.place, end, &good);
+        OpenPartition::begin(on, good, is_cut);
+        Ok(())
     }
 
     /// Handles a failed entry: its cause becomes the cause of the gap that it is in, or it is marked itself.
-    fn fail(&mut self, on: &mut ScanState, entry: &Entry, fault: Fault) {
-        let (start, end, cause) = (entry.at, entry.end, fault.cause());
+    fn fail(&mut self, on: &mut ScanState, entry: &Entry, cause: Cause) -> Result<()> {
+        let (start, end) = (entry.at, entry.end);
         self.gap.first.get_or_insert((cause, start));
         let outside = !on.input.front.in_bounds(entry.offset)
             || on.place.end.is_some_and(|end| entry.offset < end);
-        if fault == Fault::Id || outside {
+        if outside || !id_ascends(on, entry)? {
             on.mark(start, end, cause);
         } else {
             Note { start, end, cause }.add_to(&mut self.gap.inside);
         }
+        Ok(())
     }
 
     /// Ends the gap from the last good partition to `end`, where the next one begins.
@@ -232,10 +204,10 @@ impl Partitions {
 /// The result for an entry.
 pub(super) enum Verdict {
     /// The partition, and whether it is at the entry's offset and has its length.
-    Good(GoodPartition, bool),
+    Good(Entry, bool),
     /// It is at the entry's offset, and the file ends inside it. These are the tenants that are whole.
-    Cut(GoodPartition, Fault),
-    Failed(Fault),
+    Cut(Entry, Cause),
+    Failed(Cause),
 }
 
 /// Finds partitions, entry by entry. It keeps what it knows, because learning it again would be charged again.
@@ -247,9 +219,9 @@ pub(super) struct PartitionSearch {
 
 impl PartitionSearch {
     /// Continues after a good partition that ends at `end`.
-    pub(super) fn go_past(&mut self, place: &mut Position, end: u64, partition: u32) {
+    pub(super) fn go_past(&mut self, place: &mut Position, end: u64, good: &Entry) {
         self.seen = None;
-        place.go_past(end, (partition, Name::empty()));
+        place.go_past(end, good.clone());
     }
 
     /// Finds the partition that an entry means: at its offset, or after the last good one.
@@ -259,7 +231,7 @@ impl PartitionSearch {
         match verdict {
             Verdict::Good(..) => on.input.budget.take_back(before), // it was not in vain
             Verdict::Failed(_) if on.place.is_limited => {
-                return Ok(Verdict::Failed(Fault::Unsearched));
+                return Ok(Verdict::Failed(Cause::SearchLimit));
             }
             Verdict::Failed(_) | Verdict::Cut(..) => {}
         }
@@ -268,61 +240,47 @@ impl PartitionSearch {
 
     fn find_anywhere(&mut self, on: &mut ScanState, entry: &Entry) -> Result<Verdict> {
         let (front, good_end) = (on.input.front.clone(), end_of(&on.place));
-        let id_ascends = || id_ascends(on, entry);
-        let placed = judge::partition_place(&front, entry, good_end, id_ascends)?;
-        let good = |(tenants, end)| GoodPartition {
-            partition: entry.partition,
-            at: entry.offset,
-            tenants,
-            end,
-        };
-        let (fault, beyond) = match placed {
-            Err(Fault::Id) => return Ok(Verdict::Failed(Fault::Id)),
-            Err(fault) => (fault, None),
+        let placed = judge::partition_place(&front, entry, good_end, || id_ascends(on, entry))?;
+        let (mut cut, at) = (None, entry.offset);
+        let cause = match placed {
+            Err(cause) => cause,
             Ok(()) => {
-                let decoded = self.partition_at(on, entry.offset)?;
-                match judge::partition(&front, entry, decoded) {
-                    Ok(whole) if whole.1 == entry.block_end() => {
-                        return Ok(Verdict::Good(good(whole), true));
+                let decoded = self.partition_at(on, at)?;
+                match judge::partition(decoded) {
+                    Ok((tenants, end)) if end == entry.block_end() => {
+                        return Ok(Verdict::Good(found(entry, at, tenants, end), true));
                     }
-                    Ok(whole) if whole.1 == next_offset(on, entry)? => {
-                        return Ok(Verdict::Good(good(whole), false));
+                    Ok((tenants, end)) if end == next_offset(on, entry)? => {
+                        return Ok(Verdict::Good(found(entry, at, tenants, end), false));
                     }
-                    Ok(_) => (Fault::Disagrees, None),
-                    Err(fault) => match decoded {
-                        Partition::Beyond { tenants, end } => (fault, Some(good((tenants, end)))),
-                        _ => (fault, None),
-                    },
+                    Ok(_) => Cause::IndexDisagrees,
+                    Err(cause) => {
+                        cut = Some(decoded).filter(|_| judge::is_cut(&front, entry));
+                        cause
+                    }
                 }
             }
         };
         if let Some(good) = self.after_last(on, entry)? {
             return Ok(Verdict::Good(good, false));
         }
-        Ok(match beyond.filter(|_| judge::is_cut(&front, entry)) {
-            Some(good) => Verdict::Cut(good, fault),
-            None => Verdict::Failed(fault),
+        Ok(match cut {
+            Some(Partition::Beyond { tenants, end }) => {
+                Verdict::Cut(found(entry, at, tenants, end), cause)
+            }
+            _ => Verdict::Failed(cause),
         })
     }
 
     /// The partition after the last good one, if an entry that failed at its own offset means that one.
-    fn after_last(&mut self, on: &mut ScanState, entry: &Entry) -> Result<Option<GoodPartition>> {
+    fn after_last(&mut self, on: &mut ScanState, entry: &Entry) -> Result<Option<Entry>> {
         let at = end_of(&on.place);
         let tried = on.place.is_limited || entry.offset == at || !on.input.front.in_bounds(at);
-        if tried || on.place.reach == SearchScope::LockedFile || !id_ascends(on, entry)? {
+        if tried || on.place.is_pruned || !id_ascends(on, entry)? {
             return Ok(None);
         }
-        Ok(match self.partition_at(on, at)? {
-            Partition::Whole {
-                tenants,
-                end,
-                ascends: true,
-            } if end - at == entry.length => Some(GoodPartition {
-                partition: entry.partition,
-                at,
-                tenants,
-                end,
-            }),
+        Ok(match judge::partition(self.partition_at(on, at)?) {
+            Ok((tenants, end)) if end - at == entry.length => Some(found(entry, at, tenants, end)),
             _ => None,
         })
     }
@@ -342,6 +300,21 @@ impl PartitionSearch {
     }
 }
 
+/// The entry that describes a partition, which is at `at` and ends at `end`. It counts tenants instead of messages.
+fn found(entry: &Entry, at: u64, tenants: u32, end: u64) -> Entry {
+    let fields = TocEntry {
+        messages: tenants,
+        offset: at,
+        length: end - at,
+        ..entry.fields
+    };
+    Entry {
+        tenant: entry.tenant.clone(),
+        fields,
+        ..*entry
+    }
+}
+
 /// Where the next partition may begin.
 fn end_of(place: &Position) -> u64 {
     place.end.unwrap_or(0)
@@ -349,10 +322,10 @@ fn end_of(place: &Position) -> u64 {
 
 /// Whether the entry's ID is in order.
 fn id_ascends(on: &mut ScanState, entry: &Entry) -> Result<bool> {
-    if on.place.reach == SearchScope::LockedFile {
+    if on.place.is_pruned {
         return Ok(true);
     }
-    let last = on.place.last_id();
+    let last = on.place.last.as_ref().map(|last| last.partition);
     if !judge::id_ascends(entry.partition, last, None) {
         return Ok(false);
     }

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use super::front::{Front, Segment};
-use super::layout::{BLOCK_HEADER_BYTES, Decoder, HEAD_BYTES, Name, Shape, TAIL_BYTES, TocEntry};
+use super::layout::{
+    BLOCK_HEADER_BYTES, Decoder, HEAD_BYTES, Name, Shape, TAIL_BYTES, TocEntry, read_name,
+};
 use super::toc::{Entries, Table, V2_ENTRY_BYTES, V2_HEAD_BYTES};
 use crate::bug::OrBug;
 use crate::cursor::fields;
@@ -74,7 +76,7 @@ impl Hashed {
             .max(len.div_ceil(LIMITS.block_pieces))
             .max(1);
         let (mut whole, mut crcs) = (crc32fast::Hasher::new(), Vec::new());
-        let (mut decoder, mut done, mut polled) = (Decoder::new(), 0, 0);
+        let (mut decoder, mut done, mut polled) = (Decoder::default(), 0, 0);
         while done < len {
             if done >= polled {
                 options.poll()?;
@@ -167,10 +169,10 @@ impl Input {
     pub(super) fn name(&self, at: u64, shape: &Shape) -> Result<Name> {
         let name_at = at + BLOCK_HEADER_BYTES;
         let held = self.data.bytes(&*self.source, name_at);
-        match held.get(..saturating_usize(shape.tenant_len)) {
-            Some(bytes) => Name::new(name_at, shape.tenant_len, |_| Ok(bytes.into())),
-            None => Name::read(&*self.source, name_at, shape.tenant_len),
-        }
+        Name::new(name_at, shape.tenant_len, |len| match held.get(..len) {
+            Some(bytes) => Ok(bytes.into()),
+            None => read_name(&*self.source, name_at, len),
+        })
     }
 
     /// Whether this many bytes may be tried in vain. Records the attempt.
@@ -188,20 +190,19 @@ impl Input {
         if let Some(bytes) = self.data.bytes(&*self.source, at).first_chunk() {
             return Ok(u32::from_be_bytes(*bytes));
         }
-        let ahead = LIMITS.tenant_fields_ahead_bytes;
-        self.fields.load_wary(&*self.source, at, 4, ahead)?;
-        let bytes = self.fields.bytes(&*self.source, at).first_chunk();
-        Ok(u32::from_be_bytes(*bytes.or_bug(LOADED)?))
+        let field = self.field(at, 4)?.first_chunk();
+        Ok(u32::from_be_bytes(*field.or_bug(LOADED)?))
     }
 
     /// The tenant ID of `len` bytes at `at`, which lie within the source.
     pub(super) fn name_at(&mut self, at: u64, len: u32) -> Result<Name> {
-        Name::new(at, len, |len| {
-            let ahead = LIMITS.tenant_fields_ahead_bytes;
-            self.fields.load_wary(&*self.source, at, len, ahead)?;
-            let bytes = self.fields.bytes(&*self.source, at).get(..len);
-            Ok(bytes.or_bug(LOADED)?.into())
-        })
+        Name::new(at, len, |len| Ok(self.field(at, len)?.into()))
+    }
+
+    /// The `len` bytes at `at`. Fields may be anywhere.
+    fn field(&mut self, at: u64, len: usize) -> Result<&[u8]> {
+        let ahead = LIMITS.tenant_fields_ahead_bytes;
+        self.fields.exact_wary(&*self.source, at, len, ahead)
     }
 
     /// The length of the tenant ID that an entry at `at` states. The field lies within the source.
@@ -210,26 +211,41 @@ impl Input {
         Ok(tenant_len)
     }
 
-    /// The fields of that entry, with a tenant ID of this length.
-    pub(super) fn entry_at(&mut self, at: u64, tenant_len: u32) -> Result<TocEntry> {
-        let head = self.entry_head(at)?;
-        let tail = if tenant_len <= MOST_TENANT_BYTES {
-            let bytes = self.of_entry(at, V2_ENTRY_BYTES + u64::from(tenant_len))?;
-            bytes.last_chunk()
-        } else {
-            let tail_at = at + V2_HEAD_BYTES + u64::from(tenant_len);
-            let ahead = LIMITS.tenant_fields_ahead_bytes;
-            self.fields
-                .load_wary(&*self.source, tail_at, TAIL_BYTES, ahead)?;
-            self.fields.bytes(&*self.source, tail_at).first_chunk()
-        };
-        let says = TocEntry::around(&head, tail.or_bug(LOADED)?);
-        Ok(TocEntry { tenant_len, ..says })
-    }
-
     fn entry_head(&mut self, at: u64) -> Result<[u8; HEAD_BYTES]> {
         let head = self.of_entry(at, V2_HEAD_BYTES)?.first_chunk();
         Ok(*head.or_bug(LOADED)?)
+    }
+
+    /// The fields of an entry at `at` that ends at `limit` at the latest, with a tenant ID as long as it states or as
+    /// given.
+    pub(super) fn entry_at(
+        &mut self,
+        at: u64,
+        tenant_len: Option<u32>,
+        limit: u64,
+    ) -> Result<Option<TocEntry>> {
+        let end = limit.min(self.front.len);
+        let Some(room) = end.checked_sub(at + V2_ENTRY_BYTES) else {
+            return Ok(None);
+        };
+        let tenant_len = match tenant_len {
+            Some(tenant_len) => tenant_len,
+            None => self.entry_tenant_len(at)?,
+        };
+        if room < u64::from(tenant_len) {
+            return Ok(None);
+        }
+        let head = self.entry_head(at)?;
+        let len = V2_ENTRY_BYTES + u64::from(tenant_len);
+        let tail = match tenant_len {
+            ..=MOST_TENANT_BYTES => self.of_entry(at, len)?,
+            _ => self.field(at + len - TAIL_BYTES as u64, TAIL_BYTES)?,
+        };
+        let fields = TocEntry::parse((&head, tail.last_chunk().or_bug(LOADED)?));
+        Ok(Some(TocEntry {
+            tenant_len,
+            ..fields
+        }))
     }
 
     /// The tenant ID of that entry.
@@ -244,16 +260,12 @@ impl Input {
     /// The `len` bytes at `at`, of an entry that is searched for. Going from place to place reads them once.
     fn of_entry(&mut self, at: u64, len: u64) -> Result<&[u8]> {
         let (len, most) = (saturating_usize(len), 4 * LIMITS.tenant_fields_ahead_bytes);
-        self.entry_window.load_wary(&*self.source, at, len, most)?;
-        self.entry_window
-            .bytes(&*self.source, at)
-            .get(..len)
-            .or_bug(LOADED)
+        self.entry_window.exact_wary(&*self.source, at, len, most)
     }
 
     /// Decodes the block at `at` up to `end`, at a cost of at most `affordable`. Returns the result and the cost.
     pub(super) fn decode(&mut self, at: u64, end: u64, affordable: u64) -> Result<(Decoded, u64)> {
-        let (mut decoder, mut cost) = (Decoder::new(), 0_u64);
+        let (mut decoder, mut cost) = (Decoder::default(), 0_u64);
         while !decoder.is_done() {
             let left = end.saturating_sub(at + decoder.offset());
             if decoder.content() > left {
@@ -303,7 +315,7 @@ impl Input {
         }
         let block = self.data.bytes(&*self.source, at);
         let block = block.get(..saturating_usize(len)).or_bug(LOADED)?;
-        let mut decoder = Decoder::new();
+        let mut decoder = Decoder::default();
         decoder.feed(block);
         let checks = Checks::Verified {
             size: len,

@@ -4,40 +4,33 @@
 use super::VERSION_1;
 use super::claims::Origin;
 use super::emit::{Emitter, Open, has_tenant};
-use super::layout::{BLOCK_HEADER_BYTES, Name, TocEntry};
+use super::layout::BLOCK_HEADER_BYTES;
+use super::part::Progress;
 use super::probe::{Checks, Input};
-use super::rows::{GoodBlock, StepFindings};
+use super::rows::StepFindings;
 use super::toc::{Entry, Table};
 use crate::error::Result;
 use crate::ledger::Cause;
 use crate::walk::indexed::Ranges;
 
-/// Where blocks and partitions are searched for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SearchScope {
-    /// At their entries' offsets, regardless of what is before.
-    LockedFile,
-    /// Also after the last good one.
-    AfterLast,
-}
-
 pub(super) struct Position {
     pub(super) table: Table,
-    pub(super) reach: SearchScope,
+    /// Whether each entry is read by itself, at its offset, regardless of what is before.
+    pub(super) is_pruned: bool,
     /// Where the last good block (version 1: partition) ends. Before the first: where the number of partitions
     /// ends, if known.
     pub(super) end: Option<u64>,
-    /// Its partition and tenant. The next one's must be greater. Version 1: the tenant is empty.
-    pub(super) last: Option<(u32, Name)>,
+    /// Its entry. The next one's partition and tenant must be greater.
+    pub(super) last: Option<Entry>,
     /// Whether the search budget is used up.
     pub(super) is_limited: bool,
 }
 
 impl Position {
-    pub(super) const fn new(table: Table, reach: SearchScope, end: Option<u64>) -> Self {
+    pub(super) const fn new(table: Table, is_pruned: bool, end: Option<u64>) -> Self {
         Self {
             table,
-            reach,
+            is_pruned,
             end,
             last: None,
             is_limited: false,
@@ -46,9 +39,9 @@ impl Position {
 
     /// Continues after a good block or partition that ends at `end`. In place, what is before the next one does
     /// not matter.
-    pub(super) fn go_past(&mut self, end: u64, last: (u32, Name)) {
+    pub(super) fn go_past(&mut self, end: u64, last: Entry) {
         self.end = Some(end);
-        if self.reach == SearchScope::AfterLast {
+        if !self.is_pruned {
             self.last = Some(last);
         }
     }
@@ -60,11 +53,19 @@ impl Position {
             _ => 0,
         }
     }
+}
 
-    /// The last good partition's ID.
-    pub(super) fn last_id(&self) -> Option<u32> {
-        self.last.as_ref().map(|(partition, _)| *partition)
-    }
+/// A partition whose blocks are being read.
+#[derive(Clone, Debug)]
+pub(super) struct OpenPartition {
+    pub(super) partition: u32,
+    /// Where the next block begins, and how many are left from there on.
+    pub(super) at: u64,
+    pub(super) left: u32,
+    /// Where the last of them ends.
+    pub(super) end: u64,
+    /// Its entry, if the file was cut inside the partition.
+    pub(super) cut: Option<u64>,
 }
 
 pub(super) struct ScanState {
@@ -73,6 +74,10 @@ pub(super) struct ScanState {
     pub(super) emitter: Emitter,
     pub(super) found: StepFindings,
     pub(super) ranges: Ranges<Origin>,
+    /// The part that is read, and the progress in it.
+    pub(super) part: Option<Progress>,
+    /// Version 1: the partition whose blocks are being read.
+    pub(super) partition: Option<OpenPartition>,
 }
 
 impl ScanState {
@@ -82,6 +87,8 @@ impl ScanState {
             emitter: Emitter::new(&input.options.filter),
             found: StepFindings::default(),
             ranges: Ranges::new(input.front.fields(), at),
+            part: None,
+            partition: None,
             place,
             input,
         }
@@ -112,38 +119,28 @@ impl ScanState {
 
     /// Commits a good block, which ends at `end` at the latest. Its messages are emitted next if they match.
     /// `false` if not.
-    pub(super) fn commit_block(
-        &mut self,
-        tenant: &Name,
-        entry: TocEntry,
-        end: u64,
-        checks: Checks,
-    ) -> Result<bool> {
-        self.found.add_block(|| GoodBlock {
-            tenant: tenant.clone(),
-            entry,
-        });
+    pub(super) fn commit_block(&mut self, block: Entry, end: u64, checks: Checks) -> Result<bool> {
         let from = self.emitter.from;
-        if from.is_some_and(|from| (entry.offset..end).contains(&from)) {
+        if from.is_some_and(|from| (block.offset..end).contains(&from)) {
             // Reading begins in it.
-            self.ranges = Ranges::new(None, entry.offset);
+            self.ranges = Ranges::new(None, block.offset);
         }
-        let is_given = entry.messages > 0 && !self.found.is_silent;
         let (filter, source) = (&self.emitter.filter, &*self.input.source);
-        if !is_given
-            || from.is_some_and(|from| end <= from)
-            || !has_tenant(filter, source, entry.partition, tenant)?
-        {
-            return Ok(false);
+        let is_emitted = block.messages > 0
+            && !self.found.is_silent
+            && from.is_none_or(|from| end > from)
+            && has_tenant(filter, source, block.partition, &block.tenant)?;
+        if is_emitted {
+            let open = Open {
+                block: block.fields,
+                end,
+                next: 0,
+                position: block.offset + BLOCK_HEADER_BYTES + u64::from(block.tenant_len),
+                crc: (self.input.front.version != VERSION_1).then_some(block.crc),
+            };
+            self.emitter.begin(open, checks);
         }
-        let open = Open {
-            block: entry,
-            end,
-            next: 0,
-            position: entry.offset + BLOCK_HEADER_BYTES + u64::from(entry.tenant_len),
-            crc: (self.input.front.version != VERSION_1).then_some(entry.crc),
-        };
-        self.emitter.begin(open, checks);
-        Ok(true)
+        self.found.add_block(block);
+        Ok(is_emitted)
     }
 }

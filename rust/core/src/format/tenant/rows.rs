@@ -3,9 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::judge::GoodPartition;
-use super::layout::{Name, TocEntry};
 use super::probe::Input;
+use super::toc::Entry;
 use crate::bug::OrBug;
 use crate::limits::LIMITS;
 use crate::private::Sealed;
@@ -136,22 +135,16 @@ impl Rows for TenantRows<'_> {
     }
 }
 
-/// A good block.
-#[derive(Debug)]
-pub(super) struct GoodBlock {
-    pub(super) tenant: Name,
-    /// The entry that describes it. Version 1: without its length and CRC-32.
-    pub(super) entry: TocEntry,
-}
-
 #[derive(Debug, Default)]
 pub(super) struct StepFindings {
     pub(super) messages: Vec<Message>,
     pub(super) tenants: Vec<Tenant>,
-    good: Vec<GoodBlock>,
+    /// The good blocks, by entries that describe them. Version 1: without lengths and CRC-32s.
+    pub(super) good: Vec<Entry>,
     /// The total length of their tenant IDs.
     id_bytes: usize,
-    good_partitions: Vec<GoodPartition>,
+    /// Version 1: the good partitions, including those without tenants. Their entries count tenants.
+    pub(super) partitions: Vec<Entry>,
     /// Damage was met: nothing is emitted any more, and the walk continues only to find the first damage.
     pub(super) is_silent: bool,
 }
@@ -162,33 +155,17 @@ impl StepFindings {
         self.tenants.clear();
         self.good.clear();
         self.id_bytes = 0;
-        self.good_partitions.clear();
-    }
-
-    /// The good blocks.
-    pub(super) fn good(&self) -> &[GoodBlock] {
-        &self.good
-    }
-
-    /// Version 1: the good partitions, including those without tenants.
-    pub(super) fn good_partitions(&self) -> &[GoodPartition] {
-        &self.good_partitions
+        self.partitions.clear();
     }
 
     /// Adds a good block.
-    pub(super) fn add_block(&mut self, good: impl FnOnce() -> GoodBlock) {
+    pub(super) fn add_block(&mut self, block: Entry) {
         if !self.is_silent {
-            let good = good();
-            if let Some(bytes) = good.tenant.bytes() {
-                self.id_bytes += bytes.len();
+            if let Some(id) = block.tenant.bytes() {
+                self.id_bytes += id.len();
             }
-            self.good.push(good);
+            self.good.push(block);
         }
-    }
-
-    /// Adds a good partition.
-    pub(super) fn add_partition(&mut self, good: GoodPartition) {
-        self.good_partitions.push(good);
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::cursor::fields;
-use crate::disk::DiskRef;
+use crate::engine::WriteOptions;
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
 use crate::output::Spool;
 use crate::saturating::saturating_usize;
 use crate::source::{FileSource, Source, Window};
-use crate::walk::Interrupt;
 
 /// The approximate memory of a tenant apart from its ID and messages.
 const TENANT_BYTES: u64 = 128;
@@ -144,19 +143,17 @@ fn too_long(what: &str, len: usize) -> Error {
 pub(super) struct Spilled {
     /// Older runs come first. A run of a higher level is older.
     runs: Vec<(u32, FileSource)>,
-    disk: DiskRef,
     path: PathBuf,
-    interrupt: Option<Interrupt>,
+    options: WriteOptions,
 }
 
 impl Spilled {
     /// Creates an empty list. Files will be beside `path`.
-    pub(super) fn new(disk: &DiskRef, path: &Path, interrupt: Option<Interrupt>) -> Self {
+    pub(super) fn new(path: &Path, options: &WriteOptions) -> Self {
         Self {
             runs: Vec::new(),
-            disk: disk.clone(),
             path: path.to_path_buf(),
-            interrupt,
+            options: options.clone(),
         }
     }
 
@@ -166,7 +163,7 @@ impl Spilled {
 
     /// Spills the memory into a new run. If that fails, memory is unchanged.
     pub(super) fn add(&mut self, memory: &mut Memory) -> Result<()> {
-        let mut out = Spool::create(&self.disk, &self.path)?;
+        let mut out = Spool::create(self.options.on(), &self.path)?;
         for (group, bytes) in memory.groups() {
             put_head(&mut out, &group)?;
             put(&mut out, bytes)?;
@@ -184,7 +181,7 @@ impl Spilled {
                 break;
             }
             let mut merge = self.merge_from(first)?;
-            let mut out = Spool::create(&self.disk, &self.path)?;
+            let mut out = Spool::create(self.options.on(), &self.path)?;
             while let Some(group) = merge.next_group()? {
                 put_head(&mut out, &group)?;
                 merge.copy(|bytes| put(&mut out, bytes))?;
@@ -204,7 +201,7 @@ impl Spilled {
         Ok(Merge {
             inputs: inputs.collect::<Result<_>>()?,
             current: None,
-            interrupt: self.interrupt.as_ref(),
+            options: &self.options,
             is_complete: false,
         })
     }
@@ -303,7 +300,7 @@ pub(super) struct Merge<'a> {
     inputs: Vec<SortedRun<'a>>,
     /// The group that is next to be copied or skipped.
     current: Option<Group>,
-    interrupt: Option<&'a Interrupt>,
+    options: &'a WriteOptions,
     /// Whether the inputs are complete, so that every tenant's first message is number 0.
     is_complete: bool,
 }
@@ -311,9 +308,7 @@ pub(super) struct Merge<'a> {
 impl<'a> Merge<'a> {
     /// The next group, joined. The one before was copied, or is skipped.
     pub(super) fn next_group(&mut self) -> Result<Option<Group>> {
-        if matches!(self.interrupt, Some(interrupt) if interrupt.stops()) {
-            return Err(Error::Interrupted);
-        }
+        self.options.poll()?;
         self.end_group(|from, bytes| {
             if let From::Run(_, at, _) = from {
                 *at += bytes;
@@ -351,7 +346,7 @@ impl<'a> Merge<'a> {
 
     /// Passes the bytes of the group's messages to `out`.
     pub(super) fn copy(&mut self, mut out: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        let interrupt = self.interrupt;
+        let options = self.options;
         self.end_group(|from, bytes| {
             let (file, at, window) = match from {
                 From::Memory(_, bytes) => return out(bytes),
@@ -359,9 +354,7 @@ impl<'a> Merge<'a> {
             };
             let end = *at + bytes;
             while *at < end {
-                if matches!(interrupt, Some(interrupt) if interrupt.stops()) {
-                    return Err(Error::Interrupted);
-                }
+                options.poll()?;
                 let most = LIMITS.sort_run_read_bytes;
                 let piece = saturating_usize(end - *at).min(most);
                 out(window.exact(file, *at, piece, most)?)?;

@@ -2,11 +2,12 @@
 //! and the blocks. Each block keeps the CRC-32 that verified it.
 
 use super::front::{COUNT_BYTES, Segment};
-use super::layout::{BLOCK_HEADER_BYTES, TocEntry, file_header, v1_entry};
+use super::layout::{BLOCK_HEADER_BYTES, ENTRY_BYTES, TocEntry, file_header, v1_entry};
 use super::toc::{TOC_START, V1_ENTRY_BYTES, V2_ENTRY_BYTES};
 use super::walk::{TenantScan, TenantWalk};
 use super::{VERSION_1, VERSION_2};
 use crate::bug::OrBug;
+use crate::cursor::fields;
 use crate::engine::Salvage;
 use crate::engine::candidate::read_piece;
 use crate::engine::salvage::Entries;
@@ -25,7 +26,7 @@ pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
     let mut tenants = Entries::<4>::new(&mut good.tenants)?;
     let (mut blocks, mut partition) = (Entries::new(&mut good.blocks)?, None);
     while let Some(bytes) = blocks.next()? {
-        let block = TocEntry::parse(&bytes);
+        let block = TocEntry::parse(fields::<_, ENTRY_BYTES>(&bytes));
         if partition.replace(block.partition) != Some(block.partition) {
             let number = tenants.next()?.or_bug("a number for each partition")?;
             salvage.put(&number, block.offset.checked_sub(COUNT_BYTES))?;
@@ -52,7 +53,7 @@ struct Good {
 
 impl Good {
     fn find(salvage: &mut Salvage<'_>, mut walk: TenantWalk) -> Result<Self> {
-        let version = match walk.scan().front().version {
+        let version = match walk.scan().on.input.front.version {
             VERSION_1 => VERSION_1,
             _ => VERSION_2, // also if nothing can be read
         };
@@ -70,30 +71,28 @@ impl Good {
         };
         let mut partition = None::<(u32, u32)>;
         while walk.step()? == Step::More {
-            let step = walk.scan().found();
+            let step = &walk.scan().on.found;
             let good = match version {
                 VERSION_1 => &[],
-                _ => step.good(),
+                _ => step.good.as_slice(),
             };
             for good in good {
-                let bytes = V2_ENTRY_BYTES + u64::from(good.entry.tenant_len);
-                found.add(&good.entry, bytes, good.entry.offset);
+                let bytes = V2_ENTRY_BYTES + u64::from(good.tenant_len);
+                found.add(&good.fields, bytes, good.offset);
                 match &mut partition {
-                    Some((id, tenants)) if *id == good.entry.partition => *tenants += 1,
-                    last => found.end_partition(last.replace((good.entry.partition, 1))),
+                    Some((id, tenants)) if *id == good.partition => *tenants += 1,
+                    last => found.end_partition(last.replace((good.partition, 1))),
                 }
             }
             // A truncated partition keeps the tenants that are whole, and gets their number.
-            for good in step.good_partitions() {
-                let offset = good.at + COUNT_BYTES;
+            for good in &step.partitions {
                 let blocks = TocEntry {
-                    partition: good.partition,
-                    offset,
-                    length: good.end - offset,
-                    ..TocEntry::default()
+                    offset: good.offset + COUNT_BYTES,
+                    length: good.length - COUNT_BYTES,
+                    ..good.fields
                 };
-                found.add(&blocks, V1_ENTRY_BYTES, good.at);
-                found.end_partition(Some((good.partition, good.tenants)));
+                found.add(&blocks, V1_ENTRY_BYTES, good.offset);
+                found.end_partition(Some((good.partition, good.messages)));
             }
             found.blocks.flush_if_full()?;
             found.tenants.flush_if_full()?;
@@ -123,13 +122,21 @@ impl Good {
     /// Writes what comes before the first partition.
     fn write_front(&mut self, salvage: &mut Salvage<'_>) -> Result<()> {
         let source = salvage.source();
-        let mut front = Front::new(salvage, self.first);
+        let mut front = Front {
+            until: match self.first {
+                Some(first) => first,
+                None => source.len(),
+            },
+            salvage,
+            piece: Vec::new(),
+            crc: crc32fast::Hasher::new(),
+        };
         file_header(&mut front.piece, self.version, self.count);
-        front.put()?;
+        front.put(0)?;
         let mut offset = TOC_START + self.toc_bytes + COUNT_BYTES;
         let (mut blocks, mut partition) = (Entries::new(&mut self.blocks)?, None);
         while let Some(bytes) = blocks.next()? {
-            let (block, start) = (TocEntry::parse(&bytes), offset);
+            let (block, start) = (TocEntry::parse(fields::<_, ENTRY_BYTES>(&bytes)), offset);
             if partition.replace(block.partition) != Some(block.partition) {
                 offset += COUNT_BYTES;
             }
@@ -137,7 +144,7 @@ impl Good {
             offset += block.length;
             if self.version == VERSION_1 {
                 v1_entry(&mut front.piece, block.partition, start, offset - start);
-                front.put_if_full()?;
+                front.put(PIECE_BYTES)?;
                 continue;
             }
             entry.head(&mut front.piece);
@@ -147,20 +154,20 @@ impl Good {
             while at < end {
                 let piece = at..end.min(at + PIECE_BYTES as u64);
                 read_piece(&*source, &piece, &mut front.piece)?;
-                front.put_if_full()?;
+                front.put(PIECE_BYTES)?;
                 at = piece.end;
             }
             entry.tail(&mut front.piece);
-            front.put_if_full()?;
+            front.put(PIECE_BYTES)?;
         }
         if self.version != VERSION_1 {
-            front.put()?;
+            front.put(0)?;
             let crc = front.crc.clone().finalize();
             front.piece.extend_from_slice(&crc.to_be_bytes());
         }
         let partitions = self.partitions.to_be_bytes();
         front.piece.extend_from_slice(&partitions);
-        front.put()
+        front.put(0)
     }
 }
 
@@ -174,32 +181,14 @@ struct Front<'a, 'b> {
     crc: crc32fast::Hasher,
 }
 
-impl<'a, 'b> Front<'a, 'b> {
-    fn new(salvage: &'a mut Salvage<'b>, first: Option<u64>) -> Self {
-        let until = match first {
-            Some(first) => first,
-            None => salvage.source().len(),
-        };
-        Self {
-            salvage,
-            until,
-            piece: Vec::new(),
-            crc: crc32fast::Hasher::new(),
+impl Front<'_, '_> {
+    /// Writes the piece if it has at least so many bytes.
+    fn put(&mut self, least: usize) -> Result<()> {
+        if self.piece.len() >= least {
+            self.crc.update(&self.piece);
+            self.salvage.put_in_front(&self.piece, self.until)?;
+            self.piece.clear();
         }
-    }
-
-    fn put_if_full(&mut self) -> Result<()> {
-        if self.piece.len() >= PIECE_BYTES {
-            self.put()
-        } else {
-            Ok(())
-        }
-    }
-
-    fn put(&mut self) -> Result<()> {
-        self.crc.update(&self.piece);
-        self.salvage.put_in_front(&self.piece, self.until)?;
-        self.piece.clear();
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! The table of contents: its entries in turn, read in windows.
 
+use std::cmp::Ordering;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -45,6 +46,14 @@ impl Entry {
             fields,
         }
     }
+
+    /// Rule 22, last check: whether (partition, tenant) is greater than that of the entry of another block.
+    pub(super) fn is_after(&self, source: &dyn Source, other: &Self) -> Result<bool> {
+        Ok(match self.partition.cmp(&other.partition) {
+            Ordering::Equal => other.tenant.compare(source, &self.tenant)? == Ordering::Less,
+            order => order == Ordering::Greater,
+        })
+    }
 }
 
 impl Deref for Entry {
@@ -56,7 +65,7 @@ impl Deref for Entry {
 }
 
 /// Iterates over the entries. Never reads past the table if the number of entries is right.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Entries {
     version: u16,
     /// Where the next entry begins.
@@ -76,8 +85,7 @@ impl Entries {
     /// memory.
     pub(super) fn new(
         version: u16,
-        at: u64,
-        left: u64,
+        (at, left): (u64, u64),
         window_bytes: usize,
         kept: Arc<[u8]>,
     ) -> Self {
@@ -85,10 +93,9 @@ impl Entries {
             version,
             at,
             left,
-            peeked: None,
             window_bytes,
-            window: Window::default(),
             kept,
+            ..Self::default()
         }
     }
 
@@ -129,15 +136,8 @@ impl Entries {
 
     /// The next entry. `None` after the last, or if the next one would extend past the end of the file.
     pub(super) fn next(&mut self, source: &dyn Source) -> Result<Option<Entry>> {
-        let next = match self.peeked.take() {
-            None if self.left > 0 => self.read(source)?,
-            peeked => peeked,
-        };
-        match &next {
-            Some(entry) => (self.at, self.left) = (entry.end, self.left - 1),
-            None => self.left = 0,
-        }
-        Ok(next)
+        self.peek(source)?;
+        Ok(self.pass())
     }
 
     /// Peeks at the next entry.
@@ -190,7 +190,7 @@ impl Entries {
             Ok(self.load(source, tenant_at, tenant_bytes)?.into())
         })?;
         let tail = self.array::<TAIL_BYTES>(source, tenant_at + tenant_bytes)?;
-        let fields = TocEntry::around(&head, tail);
+        let fields = TocEntry::parse((&head, tail));
         Ok(Some(Entry::new(at, fields, tenant)))
     }
 }

@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-use super::block_search::{BlockSearch, Good, Places, Verdict};
+use super::block_search::{BlockSearch, Good, Verdict};
 use super::claims::Origin;
 use super::front::COUNT_BYTES;
 use super::layout::{BLOCK_HEADER_BYTES, TocEntry};
@@ -86,13 +86,13 @@ impl Unlisted {
     /// Tries the entry as it is at this place, by (a) to (d).
     fn try_stated(&mut self, on: &mut ScanState) -> Result<Option<Advance>> {
         let limit = self.own_limit(&on.input);
-        let stated = fields_at(&mut on.input, self.at, None, limit)?;
+        let stated = on.input.entry_at(self.at, None, limit)?;
         let Some(fields) = stated else {
             self.trial = Trial::Lengths(0);
             return Ok(None);
         };
         let entry = entry_of(&mut on.input, self.at, fields)?;
-        let found = self.find(on, &entry, Places::NamedAndAfter)?;
+        let found = self.find(on, &entry, true)?;
         if found.is_none() {
             // If its tenant ID is right, only the block is damaged.
             let is_right = has_length(on, &fields)? && has_tenant(on, &entry)?;
@@ -110,7 +110,7 @@ impl Unlisted {
         for length in from..=MOST_TENANT_BYTES {
             poll(on, length.into())?;
             let before = on.input.budget;
-            let fields = fields_at(&mut on.input, self.at, Some(length), limit)?;
+            let fields = on.input.entry_at(self.at, Some(length), limit)?;
             let Some(fields) = fields.filter(|_| spend(on, TRIAL_COST)) else {
                 break;
             };
@@ -119,7 +119,7 @@ impl Unlisted {
             }
             let entry = entry_of(&mut on.input, self.at, fields)?;
             self.trial = Trial::Lengths(length);
-            let found = self.find(on, &entry, Places::Named)?;
+            let found = self.find(on, &entry, false)?;
             if found.is_some() {
                 return Ok(again_if_full(on, found, before));
             }
@@ -139,7 +139,7 @@ impl Unlisted {
             if on.input.entry_tenant_len(at)? > MOST_TENANT_BYTES {
                 continue;
             }
-            let fields = fields_at(&mut on.input, at, None, self.limit)?;
+            let fields = on.input.entry_at(at, None, self.limit)?;
             let Some(fields) = fields.filter(|fields| is_after_last(on, fields)) else {
                 continue;
             };
@@ -151,7 +151,7 @@ impl Unlisted {
                 continue;
             }
             self.trial = Trial::Later(at);
-            let found = self.find(on, &entry, Places::Named)?;
+            let found = self.find(on, &entry, false)?;
             if found.is_some() {
                 return Ok(again_if_full(on, found, before));
             }
@@ -172,7 +172,7 @@ impl Unlisted {
 
     /// Continues where the entry at this place ends, in which nothing was found. `false` if it does not fit.
     fn pass(&mut self, on: &mut ScanState) -> Result<bool> {
-        let Some(fields) = fields_at(&mut on.input, self.at, None, self.limit)? else {
+        let Some(fields) = on.input.entry_at(self.at, None, self.limit)? else {
             return Ok(false);
         };
         self.at += V2_ENTRY_BYTES + u64::from(fields.tenant_len);
@@ -197,29 +197,31 @@ impl Unlisted {
         &mut self,
         on: &mut ScanState,
         entry: &Entry,
-        places: Places,
+        is_sought_after_last: bool,
     ) -> Result<Option<Advance>> {
-        Ok(match self.search.find(on, entry, 0, places)? {
-            Verdict::Good(good) => {
-                self.commit_block(on, entry, good)?;
-                Some(Advance::On)
-            }
-            Verdict::Failed(_) => None,
-            Verdict::Full => Some(Advance::Full),
-        })
+        Ok(
+            match self.search.find(on, entry, 0, is_sought_after_last)? {
+                Verdict::Good(good) => {
+                    self.commit_block(on, entry, good)?;
+                    Some(Advance::On)
+                }
+                Verdict::Failed(_) => None,
+                Verdict::Full => Some(Advance::Full),
+            },
+        )
     }
 
     /// Commits a good block, and continues after the entry that it proves.
     fn commit_block(&mut self, on: &mut ScanState, entry: &Entry, good: Good) -> Result<()> {
-        let (at, block_end) = (good.fields.offset, good.fields.block_end());
+        let (at, block_end) = (good.entry.offset, good.entry.block_end());
         let (kind, cause) = match &on.place.last {
             None => {
                 self.limit = at;
                 (Kind::Corrupt, on.input.front.broken)
             }
-            Some((partition, _)) => {
+            Some(last) => {
                 let gap = at.saturating_sub(on.ranges.at());
-                if gap == COUNT_BYTES && *partition != entry.partition {
+                if gap == COUNT_BYTES && last.partition != entry.partition {
                     (Kind::Header, None)
                 } else {
                     (Kind::Corrupt, Some(Cause::Unreferenced))
@@ -234,28 +236,6 @@ impl Unlisted {
         on.ranges.cover(block_end, Kind::Block, None, Origin::None);
         Ok(())
     }
-}
-
-/// The fields of an entry at `at` that ends at `limit` at the latest, with a tenant ID as long as it states or as
-/// given.
-fn fields_at(
-    input: &mut Input,
-    at: u64,
-    tenant_len: Option<u32>,
-    limit: u64,
-) -> Result<Option<TocEntry>> {
-    let limit = limit.min(input.front.len);
-    if limit.saturating_sub(at) < V2_ENTRY_BYTES {
-        return Ok(None);
-    }
-    let tenant_len = match tenant_len {
-        Some(tenant_len) => tenant_len,
-        None => input.entry_tenant_len(at)?,
-    };
-    if limit - at - V2_ENTRY_BYTES < u64::from(tenant_len) {
-        return Ok(None);
-    }
-    input.entry_at(at, tenant_len).map(Some)
 }
 
 /// The entry at `at` with these fields.

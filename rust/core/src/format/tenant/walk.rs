@@ -8,18 +8,17 @@ use super::claims::{Claims, Origin};
 use super::emit::{Open, no_message};
 use super::explain::{explain, explain_entry};
 use super::front::{COUNT_BYTES, Front, Segment};
-use super::judge::GoodPartition;
-use super::listed::{Listed, Pruned, Pruning};
+use super::listed::{Listed, Pruned};
 use super::part::{self, EntryRange, Progress};
-use super::partitions::{OpenPartition, Partitions};
+use super::partitions::Partitions;
 use super::probe::Input;
-use super::reading::{Position, ScanState, SearchScope};
-use super::rows::{StepFindings, TenantRows};
+use super::reading::{OpenPartition, Position, ScanState};
+use super::rows::TenantRows;
 use super::toc::{Entry, TOC_START};
 use super::unlisted::Unlisted;
 use crate::bug::OrBug;
 use crate::error::{Damage, Error, Result};
-use crate::ledger::{Kind, Span};
+use crate::ledger::Span;
 use crate::limits::LIMITS;
 use crate::record::{Checked, Scalar};
 use crate::source::Source;
@@ -30,10 +29,8 @@ use crate::walk::{Advance, Begin, Driver, Options, Scan, cannot_resume};
 const POLL_ENTRIES: u64 = 1 << 10;
 
 pub(super) struct TenantScan {
-    on: ScanState,
+    pub(super) on: ScanState,
     course: Course,
-    /// The partition of version 1 whose blocks are being read.
-    part: Option<OpenPartition>,
     /// Whether it began within the file, and knows nothing of what is before.
     is_partial: bool,
     /// Whether the next step also reports the ranges that were found before it.
@@ -68,9 +65,8 @@ impl TenantScan {
     /// Begins at a place. Everything up to `at` is committed.
     fn new(input: Input, place: Position, at: u64) -> Self {
         Self {
-            course: Course::of(&input.front, place.reach, at),
+            course: Course::of(&input.front, place.is_pruned, at),
             on: ScanState::new(input, place, at),
-            part: None,
             is_partial: false,
             has_ranges: false,
             refusal: None,
@@ -78,10 +74,10 @@ impl TenantScan {
     }
 
     /// Begins before the `left` entries from the one at `entry` on. No block is known yet.
-    fn at(input: Input, reach: SearchScope, (entry, left): (u64, u64)) -> Self {
+    fn at(input: Input, is_pruned: bool, (entry, left): (u64, u64)) -> Self {
         let data_start = input.front.toc_end.map(|end| end + COUNT_BYTES);
         let (table, at) = (input.table(entry, left, None), input.front.end());
-        let mut scan = Self::new(input, Position::new(table, reach, data_start), at);
+        let mut scan = Self::new(input, Position::new(table, is_pruned, data_start), at);
         scan.on.ranges.note_fields(Origin::None);
         scan
     }
@@ -89,13 +85,13 @@ impl TenantScan {
     /// A scan through the whole file.
     pub(super) fn begin(segment: &Segment) -> Self {
         let place = segment.front.place();
-        Self::at(Input::new(segment), SearchScope::AfterLast, place)
+        Self::at(Input::new(segment), false, place)
     }
 
     /// A scan of only the blocks that match, by a table of contents that [leads](Front::leads_directly) to them: by as
     /// many entries from one on. Its ledger covers these blocks and the front.
     pub(super) fn prune(segment: &Segment, place: (u64, u64)) -> Self {
-        let mut scan = Self::at(Input::new(segment), SearchScope::LockedFile, place);
+        let mut scan = Self::at(Input::new(segment), true, place);
         if segment.options.strict && scan.on.ranges.first_damage().is_some() {
             scan.on.ranges.leave_front();
         }
@@ -114,16 +110,8 @@ impl TenantScan {
             on.place.table.entries.only(unit.clone());
             return scan;
         }
-        let (header, end) = (unit.offset + COUNT_BYTES, unit.block_end());
         on.ranges.skip_to(unit.offset);
-        on.ranges.cover(header, Kind::Header, None, Origin::None);
-        let good = GoodPartition {
-            partition: unit.partition,
-            at: unit.offset,
-            tenants: unit.messages,
-            end,
-        };
-        scan.part = Some(OpenPartition::begin(on, good));
+        OpenPartition::begin(on, unit.clone(), false);
         scan
     }
 
@@ -157,7 +145,7 @@ impl TenantScan {
             if (entry.offset..entry.block_end()).contains(&offset) {
                 let input = Input::new(segment);
                 let (table, start) = (input.table(at, left, before), entry.offset);
-                let place = Position::new(table, SearchScope::AfterLast, Some(start));
+                let place = Position::new(table, false, Some(start));
                 let mut scan = Self::new(input, place, start);
                 if scan.seek_message(offset, entry.end)? {
                     return Ok(scan);
@@ -182,7 +170,7 @@ impl TenantScan {
             if self.on.ranges.has_front() {
                 self.begin_step()?;
             }
-            let is_past = self.part.is_none() && self.on.place.table.place().0 >= until;
+            let is_past = self.on.partition.is_none() && self.on.place.table.place().0 >= until;
             if is_past || self.go_on()? == Advance::End {
                 return Ok(false);
             }
@@ -195,52 +183,38 @@ impl TenantScan {
     /// Begins at a part. With pruning only the blocks that match are read. Returns whether the part has ended.
     fn in_part(input: Input, range: EntryRange) -> Result<(Self, bool)> {
         range.check(&*input.source, &input.front)?;
-        let reach = match input.options.prunes() {
-            true => SearchScope::LockedFile,
-            false => SearchScope::AfterLast,
-        };
+        let is_pruned = input.options.prunes();
         let Some(before) = range.before else {
             let place = input.front.place();
-            let mut scan = Self::at(input, reach, place);
+            let mut scan = Self::at(input, is_pruned, place);
             let end = scan.on.input.front.end();
-            scan.set_part(0, Progress::new(range, (TOC_START, end)));
+            scan.set_part(0, range, (TOC_START, end));
             return Ok((scan, false));
         };
         let Some((entry, shape, left)) = part::beginning(&input, &range, before)? else {
             // The part before covers all of this one.
-            return Ok((Self::at(input, reach, (before.0, 0)), true));
+            return Ok((Self::at(input, is_pruned, (before.0, 0)), true));
         };
-        let name = input.name(entry.offset, &shape)?;
+        let tenant = input.name(entry.offset, &shape)?;
         let (next, end) = (entry.end, entry.block_end());
         let table = input.table(next, left, Some(entry.partition));
-        let mut place = Position::new(table, reach, Some(end));
-        place.go_past(end, (entry.partition, name));
+        let mut place = Position::new(table, is_pruned, Some(end));
+        place.go_past(end, Entry { tenant, ..entry });
         let mut scan = Self::new(input, place, end);
-        scan.set_part(next, Progress::new(range, (next, end)));
+        scan.set_part(next, range, (next, end));
         Ok((scan, false))
     }
 
-    /// Makes this the scan of a part whose front begins at `start`.
-    fn set_part(&mut self, start: u64, progress: Progress) {
-        self.on.ranges.begin_part(start);
-        match &mut self.course {
-            Course::Listed(listed) => listed.progress = Some(progress),
-            // The entry before the first one was checked.
-            Course::Pruned(pruned) => {
-                let passed = None;
-                pruned.progress = Some(Progress { passed, ..progress });
-            }
-            _ => {}
-        }
-    }
-
-    /// The findings of the last step.
-    pub(super) const fn found(&self) -> &StepFindings {
-        &self.on.found
-    }
-
-    pub(super) fn front(&self) -> &Front {
-        &self.on.input.front
+    /// Makes this the scan of a part whose front begins at `front`, and whose entries and blocks begin at `start`.
+    fn set_part(&mut self, front: u64, range: EntryRange, start: (u64, u64)) {
+        self.on.ranges.begin_part(front);
+        self.on.part = Some(Progress {
+            range,
+            // A pruned scan need not look at the entry before the first one: it was checked.
+            passed: range.before.filter(|_| !self.on.place.is_pruned),
+            in_place: true,
+            start,
+        });
     }
 
     /// Advances by an entry, a block, or as many messages as a step has room for.
@@ -253,9 +227,9 @@ impl TenantScan {
         if let Some(open) = on.emitter.open.take() {
             return self.emit(open);
         }
-        if let Some(part) = &mut self.part {
-            if !part.advance(on)? {
-                self.part = None;
+        if let Some(mut partition) = on.partition.take() {
+            if partition.advance(on)? {
+                on.partition = Some(partition);
             }
             return Ok(Advance::On);
         }
@@ -266,18 +240,16 @@ impl TenantScan {
                 on.ranges.refuse(front.len, cause, Origin::None);
                 Ok(Advance::End)
             }
-            Course::Partitions(partitions) => partitions.advance(on, &mut self.part),
+            Course::Partitions(partitions) => partitions.advance(on),
             Course::Listed(listed) => listed.advance(on),
             Course::Unlisted(unlisted) => unlisted.advance(on),
-            Course::Pruned(pruned) => match pruned.advance(on, &mut self.part)? {
-                Pruning::Advance(advance) => Ok(advance),
-                Pruning::Failed(entry, fault)
-                    if on.input.options.strict && pruned.progress.is_none() =>
-                {
-                    let damage = explain_entry(&on.input, &entry, fault);
+            Course::Pruned(pruned) => match pruned.advance(on)? {
+                Ok(advance) => Ok(advance),
+                Err((entry, cause)) if on.input.options.strict && on.part.is_none() => {
+                    let damage = explain_entry(&on.input, &entry, cause)?;
                     Err(Error::Damage(Box::new(damage)))
                 }
-                Pruning::Failed(..) => self.go_through(),
+                Err(_) => self.go_through(),
             },
         }
     }
@@ -288,8 +260,9 @@ impl TenantScan {
         let Some(end) = on.emitter.emit(open, &mut on.input, &mut on.found)? else {
             return Ok(Advance::Full);
         };
-        if let Some(part) = &mut self.part {
-            part.end_block(on, end);
+        if let Some(mut partition) = on.partition.take() {
+            partition.end_block(on, end);
+            on.partition = Some(partition);
         }
         Ok(Advance::On)
     }
@@ -298,15 +271,12 @@ impl TenantScan {
     fn go_through(&mut self) -> Result<Advance> {
         let (emitted, until) = (self.on.emitter.emitted, self.on.ranges.at());
         let segment = self.on.input.segment();
-        *self = match &self.course {
-            Course::Pruned(Pruned {
-                progress: Some(part),
-                ..
-            }) => {
+        *self = match self.on.part {
+            Some(part) => {
                 let whole = segment.with(segment.options.clone().prune(false));
                 Self::in_part(Input::new(&whole), part.range)?.0
             }
-            _ => Self::begin(&segment),
+            None => Self::begin(&segment),
         };
         self.on.ranges.leave_good(until);
         self.on.emitter.skip = emitted;
@@ -319,19 +289,22 @@ impl TenantScan {
             || self.on.ranges.spans.len() >= LIMITS.tenant_step_spans
     }
 
+    /// Whether the first range is damaged, because the front is broken.
+    fn begins_damaged(&self) -> bool {
+        !self.on.input.front.is_sound() && !self.is_partial
+    }
+
     /// Whether there is damage that a strict walk must not pass.
     fn is_damaged(&self) -> bool {
-        let is_broken = !self.front().is_sound() && !self.is_partial;
-        is_broken || self.on.ranges.first_damage().is_some()
+        self.begins_damaged() || self.on.ranges.first_damage().is_some()
     }
 
     /// Continues until the first damage in the file is known.
     fn seek_first(&mut self) -> Result<Advance> {
         self.on.found.is_silent = true;
         self.on.emitter.open = None;
-        // If the front is broken, the first range is damaged.
-        let begins_damaged = !self.on.input.front.is_sound() && !self.is_partial;
-        let is_known = |scan: &Self| begins_damaged && scan.on.ranges.first_damage().is_some();
+        let is_known =
+            |scan: &Self| scan.begins_damaged() && scan.on.ranges.first_damage().is_some();
         while !is_known(self) && self.go_on()? != Advance::End {
             self.begin_step()?;
         }
@@ -433,11 +406,7 @@ impl Scan for TenantScan {
     }
 
     fn checked(&self) -> Checked {
-        if self.on.input.front.version == VERSION_1 {
-            Checked::Structure
-        } else {
-            Checked::Checksum
-        }
+        self.on.input.front.checked()
     }
 
     fn offset(&self, ended: bool) -> u64 {
@@ -469,18 +438,16 @@ enum Course {
 
 impl Course {
     /// The scan of a file with this front, of which everything up to `at` is committed.
-    fn of(front: &Front, reach: SearchScope, at: u64) -> Self {
-        let is_v1 = front.version == VERSION_1;
-        match reach {
+    fn of(front: &Front, is_pruned: bool, at: u64) -> Self {
+        match front.version {
             _ if front.refused => Self::Refused,
-            SearchScope::LockedFile => Self::Pruned(Pruned::new(is_v1)),
-            SearchScope::AfterLast if is_v1 => Self::Partitions(Partitions::default()),
-            SearchScope::AfterLast if front.is_sound() => Self::Listed(Listed {
+            _ if is_pruned => Self::Pruned(Pruned::default()),
+            VERSION_1 => Self::Partitions(Partitions::default()),
+            _ if front.is_sound() => Self::Listed(Listed {
                 search: BlockSearch::default(),
                 claims: Claims::new(at, front.len),
-                progress: None,
             }),
-            SearchScope::AfterLast => Self::Unlisted(Unlisted::new(front.toc_end, front.len)),
+            _ => Self::Unlisted(Unlisted::new(front.toc_end, front.len)),
         }
     }
 }

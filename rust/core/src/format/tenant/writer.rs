@@ -47,7 +47,7 @@ impl Writer {
             out: Some(NewFile::create(options.on(), path, options.overwrites())?),
             path: path.to_path_buf(),
             memory: Memory::default(),
-            spilled: Spilled::new(options.on(), path, options.interrupt.clone()),
+            spilled: Spilled::new(path, options),
             options: options.clone(),
             version: u16::try_from(options.number(&VERSION)).or_bug("a version is 1 or 2")?,
             closed: false,
@@ -132,7 +132,7 @@ impl Writer {
     fn forget(&mut self) {
         self.closed = true;
         self.memory = Memory::default();
-        self.spilled = Spilled::new(self.options.on(), &self.path, None);
+        self.spilled = Spilled::new(&self.path, &self.options);
     }
 
     fn write_segment(&self, file: &Handle) -> Result<()> {
