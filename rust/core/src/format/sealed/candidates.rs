@@ -22,7 +22,7 @@ use crate::error::Result;
 use crate::ledger::{Cause, Span};
 use crate::record::Checked;
 use crate::saturating::saturating_usize;
-use crate::source::Source;
+use crate::source::{Source, read_array};
 use crate::uuid6;
 use crate::walk::Options;
 
@@ -55,12 +55,10 @@ impl Sealed {
 
 /// What the index states: where its last message begins, and how many there are.
 pub(super) fn stated(source: &Arc<dyn Source>, options: &Options) -> Result<Option<Stated>> {
-    let mut first = [0; ENTRY_BYTES];
     if source.len() < ENTRY_BYTES as u64 {
         return Ok(None);
     }
-    source.read_exact_at(0, &mut first)?;
-    let first = Entry::parse(0, &first);
+    let first = Entry::parse(0, &read_array(&**source, 0)?);
     let entry_bytes = ENTRY_BYTES as u64;
     // A file that ends within its index: the first message follows the index, which has a terminator.
     if first.offset > source.len() && first.offset.is_multiple_of(entry_bytes) {
@@ -85,17 +83,16 @@ pub(super) fn stated(source: &Arc<dyn Source>, options: &Options) -> Result<Opti
 
 impl Candidates for Sealed {
     fn candidates(&mut self, span: &Span) -> Result<Vec<Candidate>> {
-        let Front {
-            entries,
-            data_start,
-            ..
-        } = self.segment.front;
-        let terminator = self.segment.front.entry_at(entries);
+        let front = self.segment.front;
+        let (entries, terminator) = (front.entries, front.entry_at(front.entries));
         if span.start >= self.trailer.start {
             return self.foot(span);
         }
         if span.start == terminator {
-            return Ok(vec![Candidate::zeros("terminator", terminator..data_start)]);
+            return Ok(vec![Candidate::zeros(
+                "terminator",
+                terminator..front.data_start,
+            )]);
         }
         let mut candidates = Vec::new();
         if span.start < terminator {

@@ -221,17 +221,12 @@ impl Segment {
         if second != first && self.is_trailer_at(second)? {
             return Ok(());
         }
-        let Front {
-            len,
-            entries,
-            data_start,
-            key,
-            ..
-        } = self.front;
+        let front = self.front;
+        let (len, entries) = (front.len, front.entries);
         // If the last message ends with the file, only an index hash can prove a trailer. It proves the last entry too.
         let least = match last {
             Some(last) if last.end == len && entries > 0 => last.start + LENGTHS_BYTES,
-            _ => data_start,
+            _ => front.data_start,
         };
         if least + trailer_bytes(entries) > len {
             return Ok(());
@@ -241,7 +236,7 @@ impl Segment {
         let Some(start) = start.filter(|start| *start >= least) else {
             return Ok(());
         };
-        let trailer = Trailer::read(&*self.source, &key, entries, start)?;
+        let trailer = Trailer::read(&*self.source, &front.key, entries, start)?;
         let is_likely = trailer.is_very_likely() && ![first, second].contains(&Some(len));
         self.put_trailer(trailer, |segment| {
             Ok(is_likely || segment.is_index_hash_right()?)
@@ -251,11 +246,9 @@ impl Segment {
 
     /// Takes the trailer that was found when this part was planned. [`EntryRange::fits`] compares it.
     fn take_trailer(&mut self, part: &EntryRange) -> Result<()> {
-        let Front {
-            len, entries, key, ..
-        } = self.front;
-        if (self.front.data_start..len).contains(&part.trailer) {
-            let trailer = Trailer::read(&*self.source, &key, entries, part.trailer)?;
+        let (front, start) = (self.front, part.trailer);
+        if (front.data_start..front.len).contains(&start) {
+            let trailer = Trailer::read(&*self.source, &front.key, front.entries, start)?;
             self.put_trailer(trailer, |_| Ok(true))?;
             self.front.searched = part.searched;
         }
@@ -264,13 +257,11 @@ impl Segment {
 
     /// Whether the trailer begins where messages end (rule 14a).
     fn is_trailer_at(&mut self, start: Option<u64>) -> Result<bool> {
-        let Front {
-            len, entries, key, ..
-        } = self.front;
-        let Some(start) = start.filter(|start| *start < len) else {
+        let front = self.front;
+        let Some(start) = start.filter(|start| *start < front.len) else {
             return Ok(false);
         };
-        let trailer = Trailer::read(&*self.source, &key, entries, start)?;
+        let trailer = Trailer::read(&*self.source, &front.key, front.entries, start)?;
         self.put_trailer(trailer, |segment| {
             Ok(trailer.is_likely()
                 || segment.is_index_hash_right()?
