@@ -6,7 +6,6 @@ use std::sync::Arc;
 use super::layout::file_header;
 use super::toc::{Entries, Entry, STATED_START, TOC_START, V1_ENTRY_BYTES, VERSION_START};
 use super::{MAGIC, VERSION_1, VERSION_2};
-use crate::bug::OrBug;
 use crate::cursor::fields;
 use crate::engine::salvage::each_piece;
 use crate::error::Result;
@@ -150,19 +149,16 @@ impl Front {
     /// Version 2: the table of contents is sound if the magic matches, it fits, and its CRC-32 matches.
     fn read_v2(&mut self, source: &dyn Source, options: &Options, limit: u64) -> Result<()> {
         self.refused = false;
-        let mut kept = Vec::new();
-        file_header(&mut kept, self.version, self.stated);
+        // What is not hashed yet: all bytes, as long as they are few enough to be kept.
+        let (mut bytes, mut keep) = (Vec::new(), source.as_slice().is_none());
+        file_header(&mut bytes, self.version, self.stated);
         // The magic as it is in the file, right or wrong.
-        kept.splice(..4, self.magic.to_be_bytes());
-        let mut crc = crc32fast::Hasher::new();
-        crc.update(&kept);
-        let mut keep = source.as_slice().is_none();
-        let (mut last, mut bytes) = (None::<Entry>, Vec::new());
+        bytes.splice(..4, self.magic.to_be_bytes());
+        let (mut crc, mut last) = (crc32fast::Hasher::new(), None::<Entry>);
         self.entries = self.stated.into();
         let mut cursor = self.from(options, self.place());
         self.entries = 0;
         while let Some(entry) = cursor.next(source)?.filter(|entry| entry.end <= limit) {
-            let start = bytes.len();
             entry.fields.head(&mut bytes);
             match entry.tenant.bytes() {
                 Some(tenant) => bytes.extend_from_slice(tenant),
@@ -179,10 +175,7 @@ impl Front {
             }
             entry.fields.tail(&mut bytes);
             keep &= entry.end <= LIMITS.kept_toc_bytes;
-            if keep {
-                kept.extend_from_slice(bytes.get(start..).or_bug("the bytes of the entry")?);
-            }
-            if bytes.len() >= HASHED_BYTES {
+            if !keep && bytes.len() >= HASHED_BYTES {
                 crc.update(&bytes);
                 bytes.clear();
             }
@@ -196,7 +189,7 @@ impl Front {
         crc.update(&bytes);
         self.end_v2(source, cursor.at, crc.finalize())?;
         if keep {
-            self.kept = kept.into();
+            self.kept = bytes.into();
         }
         Ok(())
     }

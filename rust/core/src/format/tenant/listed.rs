@@ -62,20 +62,19 @@ impl Listed {
         Ok(Advance::On)
     }
 
-    /// Advances past the current entry. Returns the partition of the entry before it.
-    fn pass(&mut self, on: &mut ScanState) -> Option<u32> {
-        let before = on.place.table.before;
+    /// Advances past the current entry, whose block is at `first`.
+    fn pass(&mut self, on: &mut ScanState, entry: &Entry, first: u64) -> Result<()> {
+        self.claim_tenants(on, entry, first)?;
         let passed = on.place.table.pass();
         if let (Some(_), Some(part)) = (passed, &mut on.part) {
             (part.passed, part.in_place) = (passed, false);
         }
-        before
+        Ok(())
     }
 
     /// Commits the good block of an entry.
     fn commit_block(&mut self, on: &mut ScanState, entry: &Entry, good: Good) -> Result<()> {
-        let before = self.pass(on);
-        self.claim_tenants(on, entry, before, good.entry.offset)?;
+        self.pass(on, entry, good.entry.offset)?;
         if !good.is_as_stated(&*on.input.source, entry)? {
             on.mark(entry.at, entry.end, Cause::IndexDisagrees);
         }
@@ -88,8 +87,7 @@ impl Listed {
 
     /// Handles a failed entry: its range, or the entry itself, is damaged.
     fn fail(&mut self, on: &mut ScanState, entry: &Entry, cause: Cause) -> Result<()> {
-        let before = self.pass(on);
-        self.claim_tenants(on, entry, before, entry.offset)?;
+        self.pass(on, entry, entry.offset)?;
         let front = &on.input.front;
         let end = entry.block_end().min(front.len);
         if front.in_bounds(entry.offset) && entry.offset < end {
@@ -127,19 +125,14 @@ impl Listed {
         else {
             return Ok(());
         };
-        match (in_order, is_crowded) {
-            // Later searches start at `Claims::at`, so a block in the bytes committed here is never found.
-            (true, true) => self.commit(on, next),
-            (true, false) => self.commit(
-                on,
-                next.min(on.place.end.or_bug("where the last block ends")?),
-            ),
-            (false, true) => {
-                on.place.is_limited = true;
-                Ok(())
-            }
-            (false, false) => Ok(()),
+        if !in_order {
+            on.place.is_limited |= is_crowded;
+            return Ok(());
         }
+        let last_end = on.place.end.or_bug("where the last block ends")?;
+        // Later searches start at `Claims::at`, so a block in the bytes committed here is never found.
+        let until = if is_crowded { next } else { next.min(last_end) };
+        self.commit(on, until)
     }
 
     /// Commits what is certain, and marks the entries that lost all of their ranges.
@@ -150,16 +143,10 @@ impl Listed {
     }
 
     /// Adds the number of tenants before a partition's first block, which is at `first`.
-    fn claim_tenants(
-        &mut self,
-        on: &mut ScanState,
-        entry: &Entry,
-        before: Option<u32>,
-        first: u64,
-    ) -> Result<()> {
+    fn claim_tenants(&mut self, on: &mut ScanState, entry: &Entry, first: u64) -> Result<()> {
         let input = &mut on.input;
         let table = &mut on.place.table;
-        let tenants = table.partition_begins(&*input.source, entry, before)?;
+        let tenants = table.partition_begins(&*input.source, entry)?;
         let (Some(tenants), true) = (tenants, first >= input.front.first_block()) else {
             return Ok(());
         };

@@ -74,7 +74,7 @@ pub use writer::Writer;
 use crate::engine::{Format, Likelihood};
 use crate::error::Result;
 use crate::record::{Checked, Column, ColumnKind, Order};
-use crate::source::Source;
+use crate::source::{Source, read_array};
 use crate::spec::settings::{FormatOption, OVERWRITES};
 use crate::spec::{Applied, FirstUnit, Spec, Tail};
 use crate::walk::Options;
@@ -150,11 +150,10 @@ const DETECT_BYTES: u64 = 1 << 20;
 /// Whether the magic shows that this is a segment. A short table of contents with a matching CRC-32 makes it
 /// certain.
 fn detect(source: &dyn Source, options: &Options) -> Result<Likelihood> {
-    let mut head = [0; 6];
     if source.len() < toc::TOC_START {
         return Ok(Likelihood::No);
     }
-    source.read_exact_at(0, &mut head)?;
+    let head: [u8; 6] = read_array(source, 0)?;
     if head.first_chunk() != Some(&MAGIC.to_be_bytes()) {
         return Ok(Likelihood::No);
     }

@@ -14,7 +14,7 @@ use crate::bug::OrBug;
 use crate::error::Result;
 use crate::ledger::{Cause, Kind, whole_kind};
 use crate::walk::Advance;
-use crate::walk::indexed::Note;
+use crate::walk::indexed::{Note, Ranges};
 
 impl OpenPartition {
     /// Begins with the blocks of a good partition. `is_cut` says whether the file ends inside it (rule 25): then its
@@ -39,9 +39,9 @@ impl OpenPartition {
     }
 
     /// Ends the open block, which was emitted up to `end`.
-    pub(super) fn end_block(&mut self, on: &mut ScanState, end: u64) {
+    pub(super) fn end_block(&mut self, ranges: &mut Ranges<Origin>, end: u64) {
         self.at = end;
-        on.ranges.cover(end, Kind::Block, None, Origin::None);
+        ranges.cover(end, Kind::Block, None, Origin::None);
     }
 
     /// Advances to the next block. `false` if there is none.
@@ -53,7 +53,7 @@ impl OpenPartition {
         if on.found.is_silent {
             // The blocks are sound, so it no longer matters where each ends.
             self.left = 0;
-            self.end_block(on, self.end);
+            self.end_block(&mut on.ranges, self.end);
             return Ok(true);
         }
         let (input, at) = (&mut on.input, self.at);
@@ -84,7 +84,7 @@ impl OpenPartition {
             return Err(on.input.changed());
         };
         on.emitter.pass(at, at + shape.len);
-        self.end_block(on, at + shape.len);
+        self.end_block(&mut on.ranges, at + shape.len);
         Ok(true)
     }
 

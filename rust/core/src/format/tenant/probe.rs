@@ -118,15 +118,10 @@ pub(super) struct Input {
 
 impl Input {
     pub(super) fn new(segment: &Segment) -> Self {
-        let Segment {
-            source,
-            options,
-            front,
-        } = segment.clone();
         Self {
-            source,
-            options,
-            front,
+            source: segment.source.clone(),
+            options: segment.options.clone(),
+            front: segment.front.clone(),
             data: Window::default(),
             fields: Window::default(),
             pieces: Window::default(),

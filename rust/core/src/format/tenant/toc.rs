@@ -235,15 +235,13 @@ impl Table {
         Ok(&mut self.ahead)
     }
 
-    /// How many entries the partition has whose first one this is. `None` for its other entries. `before` is the
-    /// partition of the entry before it.
+    /// How many entries the partition has whose first one is the current one, `entry`. `None` for its other entries.
     pub(super) fn partition_begins(
         &mut self,
         source: &dyn Source,
         entry: &Entry,
-        before: Option<u32>,
     ) -> Result<Option<u64>> {
-        if before == Some(entry.partition) {
+        if self.before == Some(entry.partition) {
             return Ok(None);
         }
         let ahead = self.ahead_of(source, entry)?;

@@ -114,14 +114,9 @@ impl Unlisted {
             let Some(fields) = fields.filter(|_| spend(on, TRIAL_COST)) else {
                 break;
             };
-            if !is_after_last(on, &fields) || !has_length(on, &fields)? {
-                continue;
-            }
-            let entry = entry_of(&mut on.input, self.at, fields)?;
-            self.trial = Trial::Lengths(length);
-            let found = self.find(on, &entry, false)?;
+            let found = self.try_fields(on, self.at, fields, Trial::Lengths(length), before)?;
             if found.is_some() {
-                return Ok(again_if_full(on, found, before));
+                return Ok(found);
             }
         }
         self.trial = self.after(on);
@@ -139,26 +134,42 @@ impl Unlisted {
             if on.input.entry_tenant_len(at)? > MOST_TENANT_BYTES {
                 continue;
             }
-            let fields = on.input.entry_at(at, None, self.limit)?;
-            let Some(fields) = fields.filter(|fields| is_after_last(on, fields)) else {
+            let Some(fields) = on.input.entry_at(at, None, self.limit)? else {
                 continue;
             };
-            if !has_length(on, &fields)? {
-                continue;
-            }
-            let entry = entry_of(&mut on.input, at, fields)?;
-            if !has_tenant(on, &entry)? {
-                continue;
-            }
-            self.trial = Trial::Later(at);
-            let found = self.find(on, &entry, false)?;
+            let found = self.try_fields(on, at, fields, Trial::Later(at), before)?;
             if found.is_some() {
-                return Ok(again_if_full(on, found, before));
+                return Ok(found);
             }
         }
         self.searched_in_vain = true;
         self.trial = Trial::Nothing;
         Ok(None)
+    }
+
+    /// Tries the entry at `at` with these fields, by (a) and (b). The search goes on with this `trial`, before which the
+    /// budget was `before`, if the step ends first.
+    fn try_fields(
+        &mut self,
+        on: &mut ScanState,
+        at: u64,
+        fields: TocEntry,
+        trial: Trial,
+        before: Budget,
+    ) -> Result<Option<Advance>> {
+        if fields.offset < on.place.good_end() || !has_length(on, &fields)? {
+            return Ok(None);
+        }
+        let entry = entry_of(&mut on.input, at, fields)?;
+        if matches!(trial, Trial::Later(_)) && !has_tenant(on, &entry)? {
+            return Ok(None);
+        }
+        self.trial = trial;
+        let found = self.find(on, &entry, false)?;
+        if found == Some(Advance::Full) {
+            on.input.budget.take_back(before);
+        }
+        Ok(found)
     }
 
     /// How entries after this place are searched for, if at all.
@@ -244,11 +255,6 @@ fn entry_of(input: &mut Input, at: u64, fields: TocEntry) -> Result<Entry> {
     Ok(Entry::new(at, fields, tenant))
 }
 
-/// Whether the block would be after the last good one, by its entry's offset.
-fn is_after_last(on: &ScanState, fields: &TocEntry) -> bool {
-    fields.offset >= on.place.good_end()
-}
-
 /// Whether at the entry's offset there can be a block whose tenant ID is as long as the entry's.
 fn has_length(on: &mut ScanState, fields: &TocEntry) -> Result<bool> {
     let (front, len) = (&on.input.front, u64::from(fields.tenant_len));
@@ -271,14 +277,6 @@ fn spend(on: &mut ScanState, bytes: u64) -> bool {
     let affords = on.affords(bytes);
     on.input.budget.spend(bytes);
     affords
-}
-
-/// Restores the budget if the step ends before the result is known, because the search will be repeated.
-fn again_if_full(on: &mut ScanState, found: Option<Advance>, before: Budget) -> Option<Advance> {
-    if found == Some(Advance::Full) {
-        on.input.budget.take_back(before);
-    }
-    found
 }
 
 fn poll(on: &ScanState, trial: u64) -> Result<()> {

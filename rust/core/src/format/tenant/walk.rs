@@ -137,11 +137,8 @@ impl TenantScan {
             entries.left = 0;
         }
         let mut before = None;
-        loop {
-            let (at, left) = (entries.at, entries.left);
-            let Some(entry) = entries.next(&*segment.source)? else {
-                break;
-            };
+        while let Some(entry) = entries.next(&*segment.source)? {
+            let (at, left) = (entry.at, entries.left + 1);
             if (entry.offset..entry.block_end()).contains(&offset) {
                 let input = Input::new(segment);
                 let (table, start) = (input.table(at, left, before), entry.offset);
@@ -260,9 +257,8 @@ impl TenantScan {
         let Some(end) = on.emitter.emit(open, &mut on.input, &mut on.found)? else {
             return Ok(Advance::Full);
         };
-        if let Some(mut partition) = on.partition.take() {
-            partition.end_block(on, end);
-            on.partition = Some(partition);
+        if let Some(partition) = &mut on.partition {
+            partition.end_block(&mut on.ranges, end);
         }
         Ok(Advance::On)
     }
