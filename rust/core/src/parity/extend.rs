@@ -72,7 +72,7 @@ impl Coverage {
 /// covered yet, or only in part, are read. The sidecar is not empty.
 ///
 /// # Errors
-/// [`Error::Damage`] if the sidecar is not extended; [`Error::Usage`] if the file has fewer bytes; [`Error::Io`] if bytes cannot be
+/// [`Error::Damage`] if it must not be extended, as what is there does not verify; [`Error::Usage`] if the file has fewer bytes; [`Error::Io`] if bytes cannot be
 /// read; errors of `give`.
 pub fn extend(
     files: Files<'_>,

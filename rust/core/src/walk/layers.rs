@@ -52,7 +52,7 @@ pub(crate) trait WalkLayer: Send {
 }
 
 /// The walk that a [`WalkLayer`] makes of the wrapped one. It passes on the other methods of [`Walk`], also those with a
-/// default.
+/// default, but `found_damage`, which asks these.
 pub(crate) struct Layered<C>(pub(crate) C);
 
 impl<C: WalkLayer> Settle for Layered<C> {}

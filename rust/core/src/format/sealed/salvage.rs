@@ -15,13 +15,12 @@ use crate::output::Spool;
 use crate::record::Checked;
 use crate::walk::{Begin, Step, Walk};
 
+/// What is spilled of a message: UUID, beginning, end, checksum.
+type Spilled = ([u8; UUID_BYTES], u64, u64, u64);
 /// How many bytes that is.
 const SPILLED_BYTES: usize = UUID_BYTES + 3 * 8;
 /// How much of the index is written at once: whole entries and checksums.
 const PIECE_BYTES: usize = ENTRY_BYTES << 12;
-
-/// What is spilled of a message: UUID, beginning, end, checksum.
-type Spilled = ([u8; UUID_BYTES], u64, u64, u64);
 
 pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
     let mut walk = open::walk(salvage.source(), salvage.options(), Begin::Beginning)?;

@@ -154,9 +154,14 @@ fn entry_finding(input: &Input, entry: &Entry, cause: Cause) -> Result<Finding> 
             format!("a block of {length} bytes that has more or fewer"),
         ),
         Cause::ChecksumMismatch => {
+            // The bytes are read once more.
+            let computed = crc_of(input, entry)?;
+            if computed == entry.crc {
+                return Err(input.changed());
+            }
             return Ok(Finding::Checksum {
                 stored: entry.crc.into(),
-                computed: Some(crc_of(input, entry)?.into()),
+                computed: Some(computed.into()),
             });
         }
         Cause::SearchLimit => return Ok(search_limit()),

@@ -37,8 +37,8 @@ impl Position {
         }
     }
 
-    /// Continues after a good block or partition that ends at `end`. In place, what is before the next one does
-    /// not matter.
+    /// Continues after a good block or partition that ends at `end`. In a pruned walk, what is before the next
+    /// one does not matter.
     pub(super) fn go_past(&mut self, end: u64, last: Entry) {
         self.end = Some(end);
         if !self.is_pruned {

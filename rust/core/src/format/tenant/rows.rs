@@ -169,7 +169,7 @@ impl StepFindings {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.messages.is_empty() && self.good.is_empty()
+        self.messages.is_empty() && self.good.is_empty() && self.partitions.is_empty()
     }
 
     /// Whether a step cannot emit more messages.
@@ -183,7 +183,9 @@ impl StepFindings {
 
     /// Whether there is enough for a step.
     pub(super) fn is_crowded(&self, input: &Input) -> bool {
-        self.is_full(input) || self.id_bytes >= input.options.window_bytes
+        self.is_full(input)
+            || self.id_bytes >= input.options.window_bytes
+            || self.partitions.len() >= LIMITS.tenant_step_rows
     }
 
     pub(super) fn rows<'a>(&'a self, input: &'a Input) -> TenantRows<'a> {

@@ -24,7 +24,8 @@ pub(super) const V2_ENTRY_BYTES: u64 = ENTRY_BYTES as u64;
 /// The length of what comes before the tenant ID.
 pub(super) const V2_HEAD_BYTES: u64 = HEAD_BYTES as u64;
 
-/// One entry. In version 1 tenant, messages and CRC are empty.
+/// One entry of the table of contents, or a block or partition that is described like one. The entries of version 1 have no tenant,
+/// messages and CRC, and what they name has no place in the table.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     /// Where the entry begins.
