@@ -48,9 +48,13 @@ impl fmt::Debug for Key {
     }
 }
 
-/// HighwayHash-64, by the crate `highway`, of a message in two pieces. Used where no kernel fits.
+/// HighwayHash-64, by the crate `highway`, of a message in two pieces, the first of which may be empty. Used where no kernel fits.
 pub(crate) fn by_crate(key: &Key, head: &[u8], rest: &[u8]) -> u64 {
     let mut hasher = HighwayHasher::new(highway::Key(key.0));
+    // Appending nothing takes 34 instructions.
+    if head.is_empty() {
+        return hasher.hash64(rest);
+    }
     hasher.append(head);
     hasher.append(rest);
     hasher.finalize64()

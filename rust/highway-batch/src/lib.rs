@@ -258,7 +258,8 @@ impl<'a> Messages<'a> {
         part(self.bytes, extent.always("the index of a message"))
     }
 
-    /// The hash of the message with this index by the crate `highway`.
+    /// The hash of the message with this index by the crate `highway`. A call for each takes 29 instructions more.
+    #[inline(always)]
     fn hash_singly(&self, key: &Key, index: usize) -> u64 {
         let key = self.keys.get(index).unwrap_or(key);
         let rest = self.rest(index);
