@@ -1,6 +1,7 @@
 //! The one place where files are opened: each walk and each look-up gets its layers here, in one order. The innermost
 //! one is of a file that is being appended to: what its writer has not finished yet at its end is no damage.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::slice;
 use std::sync::{Arc, OnceLock};
@@ -93,8 +94,11 @@ impl Format {
         if options.prunes() && options.filter.is_contradictory() {
             return Ok(Box::new(EmptyWalk::new(self, &*source)));
         }
-        let needs_values = options.values || rest.needs_values(columns);
-        let options = &options.clone().values(needs_values);
+        let options = match options.values || !rest.needs_values(columns) {
+            true => Cow::Borrowed(options),
+            false => Cow::Owned(options.clone().values(true)),
+        };
+        let options = &*options;
         let begins = matches!(opening.begin, Begin::Beginning);
         let protected = ProtectedSource::of(&*source);
         let comparison = protected.map(|own| Comparison::new(own, options, &opening));

@@ -72,8 +72,8 @@ impl Coverage {
 /// covered yet, or only in part, are read. The sidecar is not empty.
 ///
 /// # Errors
-/// [`Error::Damage`] if it must not be extended, as what is there does not verify; [`Error::Usage`] if the file has fewer bytes; [`Error::Io`] if bytes cannot be
-/// read; errors of `give`.
+/// [`Error::Damage`] if what is there does not verify, and so must not be encoded anew; [`Error::Usage`] if the file has fewer bytes;
+/// [`Error::Io`] if bytes cannot be read; errors of `give`.
 pub fn extend(
     files: Files<'_>,
     end: u64,
