@@ -9,7 +9,7 @@ PYTEST_ARGS ?=
 # Which oracle tests `make test` runs: those whose inputs `changed`, or `all`. CONTRIBUTING.md says what they are.
 ORACLES ?= changed
 # Processes that the Python tests of `make test` run in. Each may start a Spark of its own, which takes some 2 GB.
-TEST_PROCESSES ?= 2
+TEST_PROCESSES ?= 3
 KAITAI_TARGET ?= python
 FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=

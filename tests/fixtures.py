@@ -42,9 +42,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             cases[test] += 1
 
 
-@pytest.fixture(params=[5, pytest.param(1, marks=pytest.mark.more)], ids=["some", "all"])
+@pytest.fixture(params=[10, pytest.param(1, marks=pytest.mark.more)], ids=["some", "all"])
 def stride(request: pytest.FixtureRequest) -> int:
-    """How far the steps are apart at which something is to fail: `make test` tries a fifth of them."""
+    """How far the steps are apart at which something is to fail: `make test` tries a tenth of them."""
     return request.param
 
 

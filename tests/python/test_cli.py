@@ -272,6 +272,10 @@ _ON_A_FULL_DISK = (
 )
 
 
+def test_each_command_is_tried_on_a_full_disk() -> None:
+    assert {words[0] for words in _ON_A_FULL_DISK} >= set(COMMANDS)
+
+
 def _on_a_full_disk(words: tuple[str, ...], folder: Path, env: dict[str, str]) -> tuple[int, str]:
     with Path("/dev/full").open("wb") as stdout:
         done = subprocess.run(
@@ -288,16 +292,20 @@ def _on_a_full_disk(words: tuple[str, ...], folder: Path, env: dict[str, str]) -
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is Linux's")
-def test_that_standard_output_is_full_is_said(tmp_path: Path, vectors: Path) -> None:
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize(
+    ("words", "unbuffered"), [(("cat", "segment.active"), "1"), *((words, "") for words in _ON_A_FULL_DISK)]
+)
+def test_that_standard_output_is_full_is_said(
+    tmp_path: Path, vectors: Path, words: tuple[str, ...], unbuffered: str
+) -> None:
     shutil.copy(vectors / "active" / "typical.bin", tmp_path / "segment.active")
     library.convert(tmp_path / "segment.active", tmp_path / "chunks.chunks", drop=["uuid", "type"])
     with library.SegmentLog(tmp_path / "log") as log:
         log.write("order.paid", b"1")
-    assert {words[0] for words in _ON_A_FULL_DISK} >= set(COMMANDS)
-    for words in _ON_A_FULL_DISK:
-        status, said = _on_a_full_disk(words, tmp_path, {"PYTHONUNBUFFERED": ""})
-        assert (status, said) == (2, "seglake: standard output: No space left on device\n"), words
-    status, said = _on_a_full_disk(("cat", "segment.active"), tmp_path, {"PYTHONUNBUFFERED": "1"})
+    if words[0] == "repair":
+        library.protect(tmp_path / "segment.active")
+    status, said = _on_a_full_disk(words, tmp_path, {"PYTHONUNBUFFERED": unbuffered})
     assert (status, said) == (2, "seglake: standard output: No space left on device\n")
 
 

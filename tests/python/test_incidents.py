@@ -56,9 +56,12 @@ def every_case() -> dict[str, Case]:
     return {own.name: own for own in made}
 
 
-@pytest.fixture(scope="module")
-def judged(every_case: dict[str, Case], tmp_path_factory: pytest.TempPathFactory) -> list[Judged]:
-    return [judge(every_case[name], tmp_path_factory.mktemp(name)) for name in REASONS]
+@pytest.fixture(scope="module", params=[3, pytest.param(1, marks=pytest.mark.more)], ids=["some", "all"])
+def judged(
+    every_case: dict[str, Case], tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> list[Judged]:
+    names = list(REASONS)[:: request.param]
+    return [judge(every_case[name], tmp_path_factory.mktemp(name)) for name in names]
 
 
 def test_causes_are_named(judged: list[Judged]) -> None:

@@ -1,4 +1,4 @@
-"""Lives of a folder: `make test` lives a hundred, `make properties` LIVES (10,000) with new seeds."""
+"""Lives of a folder: `make test` lives fifty, `make properties` LIVES (10,000) with new seeds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from lives import Code, Lake, Step, import_tables, live_of, shrunk, steps_of, told
 
-LIVES = int(os.environ.get("LIVES", "100"))
+LIVES = int(os.environ.get("LIVES", "50"))
 SEED = int(os.environ.get("LIVES_SEED", "0"))
 # Tables of these kinds take longer: a tenth of the lives are theirs.
 SHARES = {"parquet": 1, "delta": 10, "iceberg": 10}

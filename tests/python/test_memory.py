@@ -114,7 +114,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("call", MANY)
 def test_many_files(many: Path, call: str) -> None:
     read = READ.replace("before =", f"{PRELUDE}\nbefore =", 1).format(call=MANY[call])

@@ -73,7 +73,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("name", FILES)
 def test_what_is_noted_does_not_pile_up(folder: Path, name: str, call: str) -> None:

@@ -254,6 +254,7 @@ def large(tmp_path: Path) -> Callable[[str], Path]:
     return make
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("format", ["active", *SPLIT])
 def test_threads_verify_as_one_does(format: Any, large: Callable[[str], Path]) -> None:
     path = large(format)

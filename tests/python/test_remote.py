@@ -290,6 +290,7 @@ def test_an_object_that_is_replaced_meanwhile_is_no_damage(store: ObjectStore, t
                 pass
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("format", ["sealed", "tenant", "chunked"])
 def test_several_threads_verify_a_file(format: Any, store: ObjectStore, tmp_path: Path) -> None:
     path = write(tmp_path / f"x.{format}", format, 300, 10_000)

@@ -33,6 +33,7 @@ _DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @every()
 def test_the_same_is_said_of_the_same_file(case: Case, tmp_path: Path) -> None:
     how = {name: given for name, given in case.options.items() if name != "format"}

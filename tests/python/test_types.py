@@ -14,6 +14,7 @@ import seglake
 PYRIGHT = shutil.which("pyright", path=str(Path(sys.executable).parent)) or shutil.which("pyright")
 
 
+@pytest.mark.more
 @pytest.mark.skipif(PYRIGHT is None, reason="pyright is not installed")
 def test_all_public_types_are_known(tmp_path: Path) -> None:
     # Elsewhere than in the project, whose own sources are no installed package.

@@ -281,6 +281,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_request_in_turn(server: ObjectStore, fault: str) -> None:
     kind, methods = FAULTS[fault]

@@ -243,6 +243,7 @@ def test_an_object_that_grows_while_it_is_read(store: ObjectStore, large: Stored
     assert query.batch() == ["a-0", "a-1"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("ignored", ["false", "true"])
 @pytest.mark.parametrize("change", ["other", "shorter", "a byte that was read"])
 def test_an_object_that_is_another_while_it_is_read(
