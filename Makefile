@@ -100,13 +100,14 @@ NODE := $(and $(shell command -v node 2> /dev/null),$(shell command -v npm 2> /d
 # other processes would wait for it.
 PYTEST := $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --oracles=$(ORACLES)
 
-# Two cores, and something for both at each time: while packages are fetched, what the extension needs is compiled. The Python tests
-# wait for processes and disks, so all else runs beside them. What runs beside others is shown at the end, or where it fails.
-test: $(VENV)/.python ## Run the tests, linters and type checks of each change
+# Two cores, and something for both at each time: the extension is compiled while packages are fetched and Python is linted. maturin
+# itself compiles it, since with other variables PyO3 would be compiled a second time. The Python tests wait for processes and disks, so
+# all else runs beside them. What runs beside others is shown at the end, or where it fails.
+test: $(VENV)/.maturin ## Run the tests, linters and type checks of each change
 	@mkdir -p $(dir $(BESIDE))
-	@CARGO_INCREMENTAL=0 $(CARGO) build --locked --package seglake-python --lib --features tested > $(BESIDE) 2>&1 & compiled=$$!; \
+	@CARGO_INCREMENTAL=0 $(BIN)/maturin build --profile dev --features tested --out build/tested > $(BESIDE) 2>&1 & compiled=$$!; \
 	trap 'kill $$compiled' INT TERM; \
-	$(MAKE) --no-print-directory java $(if $(NODE),$(INTEROP)/node_modules/.installed); needed=$$?; \
+	$(MAKE) --no-print-directory java $(if $(NODE),$(INTEROP)/node_modules/.installed) lint-python; needed=$$?; \
 	wait $$compiled || { cat $(BESIDE); exit 1; }; \
 	[ $$needed = 0 ]
 	@$(MAKE) --no-print-directory $(VENV)/.extension
@@ -120,7 +121,6 @@ test: $(VENV)/.python ## Run the tests, linters and type checks of each change
 	[ $$python = 0 ] && [ $$beside = 0 ]
 
 beside:
-	$(MAKE) --no-print-directory lint-python
 	$(RUST_TESTS)
 	$(MAKE) --no-print-directory lint-rust
 
@@ -295,6 +295,10 @@ clean: ## Remove everything that was built or installed
 $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is %d.%d: make PYTHON=python3.x" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.maturin: $(VENV)/.python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$(grep ^maturin== requirements/dev.txt)
 	@touch $@
 
 $(VENV)/.requirements: $(VENV)/.python requirements/dev.txt
