@@ -105,7 +105,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfi
 # all else runs beside them. What runs beside others is shown at the end, or where it fails.
 test: $(VENV)/.maturin ## Run the tests, linters and type checks of each change
 	@mkdir -p $(dir $(BESIDE))
-	@CARGO_INCREMENTAL=0 $(BIN)/maturin build --profile dev --features tested --out build/tested > $(BESIDE) 2>&1 & compiled=$$!; \
+	@CARGO_INCREMENTAL=0 $(BIN)/maturin build --locked --profile dev --features tested --out build/tested > $(BESIDE) 2>&1 & compiled=$$!; \
 	trap 'kill $$compiled' INT TERM; \
 	$(MAKE) --no-print-directory java $(if $(NODE),$(INTEROP)/node_modules/.installed) lint-python; needed=$$?; \
 	wait $$compiled || { cat $(BESIDE); exit 1; }; \
@@ -297,7 +297,7 @@ $(VENV)/.python:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(VENV)/.maturin: $(VENV)/.python
+$(VENV)/.maturin: $(VENV)/.python requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $$(grep ^maturin== requirements/dev.txt)
 	@touch $@
 

@@ -286,8 +286,8 @@ def interrupted(folder: str) -> None:
             check_empty(folder)
 
 
-def interrupted_while_closing(folder: str) -> None:
-    """A signal handler that raises, at many moments of writing, closing and of what comes behind it."""
+def interrupted_while_closing(folder: str, stride: str) -> None:
+    """A signal handler that raises, at moments a stride apart of writing, closing and of what comes behind it."""
 
     class Stopped(Exception):
         pass
@@ -301,7 +301,7 @@ def interrupted_while_closing(folder: str) -> None:
 
     signal.signal(signal.SIGALRM, stop)
     for format in FORMATS:
-        for moment in range(1, 30, 4):
+        for moment in range(1, 30, int(stride)):
             for file in Path(folder).iterdir():
                 file.unlink()
             fired = False

@@ -127,9 +127,10 @@ def test_a_run_that_finds_nothing_new_makes_few_requests(lake: Lake) -> None:
     assert max(found) <= _MOST_REQUESTS
 
 
-def test_two_runs_at_once_add_each_record_once(lake: Lake) -> None:
+@pytest.mark.parametrize("rounds", [2, pytest.param(4, marks=pytest.mark.more)])
+def test_two_runs_at_once_add_each_record_once(lake: Lake, rounds: int) -> None:
     results: list[seglake.IngestResult] = []
-    for number in range(1, 3):
+    for number in range(1, rounds + 1):
         lake.add()
         lake.add()
         both = [threading.Thread(target=lambda: results.append(lake.run())) for _ in range(2)]

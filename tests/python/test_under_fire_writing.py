@@ -26,7 +26,6 @@ EVERYWHERE = [
     fire_writing.fork_of_a_verb,
     fire_writing.freed_by_an_exception,
     fire_writing.interrupted,
-    fire_writing.interrupted_while_closing,
     fire_writing.size_limit,
     fire_writing.size_limit_of_verbs,
 ]
@@ -35,6 +34,11 @@ EVERYWHERE = [
 @pytest.mark.parametrize("scenario", EVERYWHERE, ids=lambda scenario: scenario.__name__)
 def test_writing(scenario: Callable[[str], None], tmp_path: Path) -> None:
     survives(scenario, tmp_path)
+
+
+@pytest.mark.parametrize("stride", [4, pytest.param(1, marks=pytest.mark.more)])
+def test_interrupted_while_closing(tmp_path: Path, stride: int) -> None:
+    survives(fire_writing.interrupted_while_closing, tmp_path, str(stride))
 
 
 @pytest.mark.parametrize("format", FORMATS)
