@@ -5,7 +5,6 @@
 
 import { createHash } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -54,11 +53,12 @@ export class Network {
    * @param {object} release
    * @param {string} seed
    * @param {object} handlers
+   * @param {string} parent where the folder of the stores is made, for as long as it takes
    * @param {(network: Network) => Promise<T>} use
    * @returns {Promise<T>}
    */
-  static async with(release, seed, handlers, use) {
-    const network = new Network(release, seed, handlers, await mkdtemp(join(tmpdir(), 'seglake-interop-')))
+  static async with(release, seed, handlers, parent, use) {
+    const network = new Network(release, seed, handlers, await mkdtemp(join(parent, 'stores-')))
     try {
       return await use(network)
     } finally {

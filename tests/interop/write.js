@@ -27,7 +27,7 @@ for (const release of RELEASES) {
   if (release.version < 2 && !options.old) continue
   for (const { name, since, handlers, play } of SCENARIOS) {
     if (release.version < since) continue
-    await Network.with(release, name, { ...HANDLERS, ...handlers }, async (network) => {
+    await Network.with(release, name, { ...HANDLERS, ...handlers }, folder, async (network) => {
       await play(network, randomFrom(name.length))
       for (const writer of network.names) await save(network, writer, `v${release.version}-${name}-${writer}`)
     })
