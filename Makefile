@@ -92,10 +92,6 @@ build: $(VENV)/.requirements ## Build the wheel and the source distribution into
 demo: $(VENV)/.optimized java ## Ingest a year of real flights, damaged on purpose, with Spark
 	@$(WITH_JAVA) $(BIN)/python examples/demo.py
 
-# With Node.js and npm the package autobase is installed too; without them the tests that need it say so and are skipped.
-# The redirection makes make ask the shell, whose built-in `command` is.
-NODE := $(and $(shell command -v node 2> /dev/null),$(shell command -v npm 2> /dev/null))
-
 # One process runs all tests of a file, because they share fixtures. Files are run in their usual order: if a long one came last, the
 # other processes would wait for it.
 PYTEST := $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --oracles=$(ORACLES)
@@ -107,7 +103,7 @@ test: $(VENV)/.maturin ## Run the tests, linters and type checks of each change
 	@mkdir -p $(dir $(BESIDE))
 	@CARGO_INCREMENTAL=0 $(BIN)/maturin build --locked --profile dev --features tested --out build/tested > $(BESIDE) 2>&1 & compiled=$$!; \
 	trap 'kill $$compiled' INT TERM; \
-	$(MAKE) --no-print-directory java $(if $(NODE),$(INTEROP)/node_modules/.installed) lint-python; needed=$$?; \
+	$(MAKE) --no-print-directory java lint-python; needed=$$?; \
 	wait $$compiled || { cat $(BESIDE); exit 1; }; \
 	[ $$needed = 0 ]
 	@$(MAKE) --no-print-directory $(VENV)/.extension
@@ -124,7 +120,11 @@ beside:
 	$(RUST_TESTS)
 	$(MAKE) --no-print-directory lint-rust
 
-test-more: $(VENV)/.optimized java ## Run the tests that take long and seldom find anything: Sparks of their own, packages, fewer features, orders of threads
+# With Node.js and npm the package autobase is installed too; without them the tests that need it say so and are skipped.
+# The redirection makes make ask the shell, whose built-in `command` is.
+NODE := $(and $(shell command -v node 2> /dev/null),$(shell command -v npm 2> /dev/null))
+
+test-more: $(VENV)/.optimized java $(if $(NODE),$(INTEROP)/node_modules/.installed) ## Run the tests that take long and seldom find anything: Sparks of their own, packages, fewer features, orders of threads
 	$(CARGO) clippy --locked --package seglake --all-targets --no-default-features -- -D warnings
 	$(CARGO) clippy --locked --package seglake-benches --all-targets -- -D warnings
 	SEGLAKE_EVERY_BIT=1 $(CARGO_TEST) --test integration -- --include-ignored every_flipped_bit left_out

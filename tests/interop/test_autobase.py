@@ -36,7 +36,8 @@ LARGEST_OF_THE_PACKAGE = 2**53 - 1
 if not (shutil.which("node") and shutil.which("npm")):
     pytest.skip("needs Node.js 20 or newer, with npm, which is not on this machine", allow_module_level=True)
 
-pytestmark = pytest.mark.slow  # half a minute, in which the writers write
+# Half a minute, in which the writers write. Each change is tested with what they wrote once, in tests/vectors/autobase.
+pytestmark = [pytest.mark.slow, pytest.mark.more]
 
 
 def node(script: str, *arguments: Path | str) -> str:
