@@ -110,7 +110,7 @@ test: $(VENV)/.maturin ## Run the tests, linters and type checks of each change
 	@$(KAITAI_UNCHANGED) || $(MAKE) --no-print-directory $(VENV)/.kaitai
 	@$(MAKE) --no-print-directory beside > $(BESIDE) 2>&1 & beside=$$!; \
 	trap 'kill $$beside' INT TERM; \
-	$(PYTEST) -m "not more" --budgets $(PYTEST_ARGS); python=$$?; \
+	$(PYTEST) -m "not more" --durations 20 $(PYTEST_ARGS); python=$$?; \
 	echo "The linters and the Rust tests, from $(BESIDE):"; \
 	wait $$beside; beside=$$?; \
 	if [ $$beside = 0 ]; then grep '^test result' $(BESIDE); else cat $(BESIDE); fi; \

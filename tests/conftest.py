@@ -7,7 +7,7 @@ import signal
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.oracles", "tests.budgets", "tests.fixtures"]
+pytest_plugins = ["tests.oracles", "tests.fixtures"]
 
 # A shell ignores SIGINT for what it starts in the background, and so would the processes that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
