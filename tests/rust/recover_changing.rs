@@ -13,7 +13,7 @@ use seglake::source::Source;
 use seglake::verbs::{self, RecoverOptions, Recovered};
 
 /// How often recovering reads the file, for its progress.
-const PASSES: u64 = 5;
+const PASSES: u64 = 4;
 
 struct Changing {
     before: Vec<u8>,

@@ -29,7 +29,7 @@ use crate::walk::{Lookup, Opening, Options, Walk};
 pub use growth::Growth;
 pub use open::Start;
 pub use position::{Identity, Position};
-pub(crate) use salvage::{Carried, Run, Runs, Salvage, each_piece};
+pub(crate) use salvage::{Fill, Salvage, each_piece};
 pub(crate) use walking_lookup::WalkingLookup;
 pub use writer::{IfExists, WriteOptions, Writer};
 

@@ -1,11 +1,9 @@
 //! Copies the sound parts of a damaged file to a new one: what every format's `salvage` writes through.
 
-use std::io::Write;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use crate::cursor::fields;
 use crate::error::{Error, Result};
 use crate::ledger::Span;
 use crate::output::Spool;
@@ -15,8 +13,6 @@ use crate::walk::{Options, Step, Walk};
 
 /// How much is copied between two polls for an interrupt.
 const PIECE_BYTES: usize = 1 << 20;
-/// The size of a run in the spool: three `u64`.
-const RUN_BYTES: usize = 24;
 
 /// Writes the sound parts of a file to a new one.
 ///
@@ -26,90 +22,68 @@ const RUN_BYTES: usize = 24;
 /// - Those of [`Walk::step`].
 pub(crate) type SalvageFile = fn(&mut Salvage<'_>) -> Result<()>;
 
-/// A range of bytes that the damaged file and the new one share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
-    /// Where it begins in the damaged file.
-    pub(crate) input: u64,
-    /// Where it begins in the new file.
-    pub(crate) output: u64,
-    pub(crate) len: u64,
-}
+/// What a salvage fills: the new file, with what is kept of the damaged one beside it.
+pub(crate) trait Fill {
+    /// Copies a range of the damaged file to the end of the new one. Ranges ascend.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::Interrupted`].
+    fn carry(&mut self, range: Range<u64>) -> Result<()>;
 
-impl Run {
-    /// Where it ends in the damaged file.
-    const fn input_end(&self) -> u64 {
-        self.input.saturating_add(self.len)
-    }
+    /// Appends new bytes to the new file.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    fn put(&mut self, bytes: &[u8]) -> Result<()>;
 
-    fn to_bytes(self) -> [[u8; 8]; 3] {
-        [self.input, self.output, self.len].map(u64::to_be_bytes)
-    }
-
-    fn parse(bytes: &[u8; RUN_BYTES]) -> Self {
-        let (input, output, len) = fields(bytes);
-        Self { input, output, len }
-    }
+    /// Reports how far the damaged file was surveyed, before anything is filled.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    fn surveyed(&mut self, offset: u64) -> Result<()>;
 }
 
 /// A new file with the sound parts of a damaged one, written from its beginning to its end.
 ///
-/// It records where each carried byte went. So the damaged file can be restored from the new file and the bytes that
-/// were left out. Runs that touch in both files are merged and copied at once.
+/// Ranges that touch in both files are merged and copied at once.
 pub(crate) struct Salvage<'a> {
     source: Arc<dyn Source>,
     options: &'a Options,
     renumber: bool,
-    out: &'a mut dyn Write,
-    /// The path of the new file, for errors and for the folder of spools.
-    path: PathBuf,
-    /// The length of the new file so far, including the run that is not copied yet.
+    to: &'a mut dyn Fill,
+    /// The path of the new file, for the folder of spools.
+    path: &'a Path,
+    /// The length of the new file so far, including the pending range.
     len: u64,
-    /// The latest run, which the next one may extend.
-    last: Option<Run>,
-    runs: Spool,
-    /// The total length of the runs.
-    carried: u64,
+    /// The latest range, which is not copied yet and which the next one may extend. The next one may not begin before its end.
+    pending: Range<u64>,
     window: Window,
-    /// Whether the file is surveyed once before anything is copied, so that progress is halved.
-    surveys_first: bool,
-    progress: &'a mut dyn FnMut(u64) -> Result<()>,
 }
 
 impl<'a> Salvage<'a> {
-    /// Begins the file that will be `path` by writing it to `out`. `progress` gets how many bytes of the source are
-    /// done.
-    ///
-    /// # Errors
-    /// [`Error::Io`] if no spool can be created in its folder.
+    /// Begins the file that will be `path`.
     pub(crate) fn new(
         source: Arc<dyn Source>,
         options: &'a Options,
         renumber: bool,
-        path: &Path,
-        out: &'a mut dyn Write,
-        progress: &'a mut dyn FnMut(u64) -> Result<()>,
-    ) -> Result<Self> {
-        Ok(Self {
+        path: &'a Path,
+        to: &'a mut dyn Fill,
+    ) -> Self {
+        Self {
             source,
             options,
             renumber,
-            out,
-            path: path.to_path_buf(),
+            to,
+            path,
             len: 0,
-            last: None,
-            runs: Spool::create(options.on(), path)?,
-            carried: 0,
+            pending: 0..0,
             window: Window::default(),
-            surveys_first: false,
-            progress,
-        })
+        }
     }
 
     /// Reports how far the file was surveyed, for formats that do that before they copy.
     pub(crate) fn surveyed(&mut self, offset: u64) -> Result<()> {
-        self.surveys_first = true;
-        (self.progress)(offset / 2)
+        self.to.surveyed(offset)
     }
 
     /// The damaged file.
@@ -132,7 +106,7 @@ impl<'a> Salvage<'a> {
     /// # Errors
     /// [`Error::Io`].
     pub(crate) fn aside(&self) -> Result<Spool> {
-        Spool::create(self.options.on(), &self.path)
+        Spool::create(self.options.on(), self.path)
     }
 
     /// Copies a range of the damaged file. Ranges must ascend.
@@ -144,25 +118,15 @@ impl<'a> Salvage<'a> {
         if range.is_empty() {
             return Ok(());
         }
-        let (start, len) = (range.start, range.end - range.start);
-        if start < self.carried_to() || range.end > self.source.len() {
+        if range.start < self.pending.end || range.end > self.source.len() {
             return Err(Error::changed(self.source.path(), "it"));
         }
-        let output = self.len;
-        match &mut self.last {
-            Some(last) if last.input_end() == start && last.output + last.len == output => {
-                last.len += len;
-            }
-            _ => {
-                self.copy_last()?;
-                self.last = Some(Run {
-                    input: start,
-                    output,
-                    len,
-                });
-            }
+        if range.start > self.pending.end {
+            self.copy_pending()?;
+            self.pending.start = range.start;
         }
-        self.len += len;
+        self.pending.end = range.end;
+        self.len += range.end - range.start;
         Ok(())
     }
 
@@ -189,15 +153,14 @@ impl<'a> Salvage<'a> {
     /// # Errors
     /// As [`carry`](Self::carry).
     pub(crate) fn put(&mut self, bytes: &[u8], instead: Option<u64>) -> Result<()> {
-        if let Some(start) = instead.filter(|start| *start >= self.carried_to())
+        if let Some(start) = instead.filter(|start| *start >= self.pending.end)
             && self.is_at(start, bytes)?
         {
             return self.carry(start..start + bytes.len() as u64);
         }
-        self.copy_last()?;
-        self.write(bytes)?;
+        self.copy_pending()?;
         self.len += bytes.len() as u64;
-        Ok(())
+        self.to.put(bytes)
     }
 
     /// Appends bytes of the front of a file, whose counterparts are at the same offset and before `until`.
@@ -213,22 +176,8 @@ impl<'a> Salvage<'a> {
     ///
     /// # Errors
     /// As [`carry`](Self::carry).
-    pub(crate) fn finish(mut self) -> Result<Carried> {
-        self.copy_last()?;
-        let flushed = self.out.flush();
-        flushed.map_err(|error| self.failed(error))?;
-        Ok(Carried {
-            runs: self.runs,
-            bytes: self.carried,
-        })
-    }
-
-    /// Where the next run may begin in the damaged file.
-    fn carried_to(&self) -> u64 {
-        match &self.last {
-            Some(last) => last.input_end(),
-            None => 0,
-        }
+    pub(crate) fn finish(mut self) -> Result<()> {
+        self.copy_pending()
     }
 
     fn is_at(&mut self, start: u64, bytes: &[u8]) -> Result<bool> {
@@ -240,38 +189,14 @@ impl<'a> Salvage<'a> {
         Ok(window.exact(&*self.source, start, bytes.len(), PIECE_BYTES)? == bytes)
     }
 
-    /// Copies the latest run, unless it is copied already.
-    fn copy_last(&mut self) -> Result<()> {
-        let Some(run) = self.last.filter(|run| run.len > 0) else {
+    /// Copies the pending range, if there is one.
+    fn copy_pending(&mut self) -> Result<()> {
+        let Range { start, end } = self.pending;
+        self.pending.start = end;
+        if start == end {
             return Ok(());
-        };
-        let (source, options, mut at) = (self.source.clone(), self.options, run.input);
-        each_piece(&*source, options, at..run.input_end(), |piece| {
-            self.write(piece)?;
-            at += piece.len() as u64;
-            let surveyed = if self.surveys_first { source.len() } else { at };
-            (self.progress)(at / 2 + surveyed / 2)
-        })?;
-        let bytes = run.to_bytes();
-        self.runs.buffer().extend_from_slice(bytes.as_flattened());
-        self.runs.flush_if_full()?;
-        self.carried += run.len;
-        // An empty run remains, to remember how far the file was carried.
-        self.last = Some(Run {
-            input: run.input_end(),
-            output: run.output + run.len,
-            len: 0,
-        });
-        Ok(())
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        let written = self.out.write_all(bytes);
-        written.map_err(|error| self.failed(error))
-    }
-
-    fn failed(&self, error: std::io::Error) -> Error {
-        Error::io(Some(&self.path), "cannot write the recovered file", error)
+        }
+        self.to.carry(start..end)
     }
 }
 
@@ -330,34 +255,5 @@ impl<const N: usize> Entries<N> {
             .exact_array(&self.source, self.at, PIECE_BYTES)?;
         self.at += N as u64;
         Ok(Some(*entry))
-    }
-}
-
-/// The result of a salvage.
-pub(crate) struct Carried {
-    /// The runs in order, as [`Runs`] reads them.
-    pub(crate) runs: Spool,
-    /// The total length of the runs.
-    pub(crate) bytes: u64,
-}
-
-/// The runs that were carried over, one after the other.
-pub(crate) struct Runs(Entries<RUN_BYTES>);
-
-impl Runs {
-    /// Reads what [`Salvage::finish`] returned.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub(crate) fn new(mut runs: Spool) -> Result<Self> {
-        Entries::new(&mut runs).map(Self)
-    }
-
-    /// The next run.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub(crate) fn next(&mut self) -> Result<Option<Run>> {
-        Ok(self.0.next()?.as_ref().map(Run::parse))
     }
 }

@@ -8,8 +8,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::bug::OrBug;
+use crate::disk::DiskRef;
 use crate::error::{Error, Result};
 use crate::ledger::{Cause, Kind};
+use crate::output::Spool;
 use crate::saturating::saturating_usize;
 use crate::source::{FileSource, Source, Window};
 use crate::text;
@@ -82,10 +84,6 @@ impl Id {
         }
     }
 
-    pub(super) fn set_hash(&mut self, hash: u64) {
-        self.hash = format!("{hash:016x}");
-    }
-
     /// Whether a file with this length and hash is the same.
     pub(super) fn is_of(&self, bytes: u64, hash: u64) -> bool {
         self.bytes == bytes && self.hash == format!("{hash:016x}")
@@ -139,34 +137,49 @@ impl Piece {
     }
 }
 
-/// Writes pieces, merging those that continue one another.
-pub(super) struct Pieces<W> {
-    out: W,
+/// The lines of pieces, merged where one continues another. They come after a header that is not known yet.
+pub(super) struct Pieces {
+    lines: Spool,
     held: Option<Piece>,
 }
 
-impl<W: Write> Pieces<W> {
-    pub(super) const fn new(out: W) -> Self {
-        Self { out, held: None }
+impl Pieces {
+    /// No lines yet, of the manifest that will be `path`.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if its folder cannot be written to.
+    pub(super) fn create(disk: &DiskRef, path: &Path) -> Result<Self> {
+        Ok(Self {
+            lines: Spool::create(disk, path)?,
+            held: None,
+        })
     }
 
-    pub(super) fn add(&mut self, piece: Piece) -> std::io::Result<()> {
+    pub(super) fn add(&mut self, piece: Piece) -> Result<()> {
         match &mut self.held {
-            Some(held) if held.is_continued_by(&piece) => held.end = piece.end,
+            Some(held) if held.is_continued_by(&piece) => {
+                held.end = piece.end;
+                Ok(())
+            }
             held => {
-                if let Some(whole) = held.replace(piece) {
-                    write_line(&mut self.out, &whole)?;
-                }
+                let whole = held.replace(piece);
+                self.write(whole)
             }
         }
-        Ok(())
     }
 
-    pub(super) fn finish(mut self) -> std::io::Result<()> {
-        if let Some(last) = self.held.take() {
-            write_line(&mut self.out, &last)?;
+    /// All lines.
+    pub(super) fn finish(mut self) -> Result<FileSource> {
+        let last = self.held.take();
+        self.write(last)?;
+        self.lines.source()
+    }
+
+    fn write(&mut self, piece: Option<Piece>) -> Result<()> {
+        if let Some(piece) = piece {
+            write_line(self.lines.buffer(), &piece).or_bug("a piece with a JSON form")?;
         }
-        self.out.flush()
+        self.lines.flush_if_full()
     }
 }
 

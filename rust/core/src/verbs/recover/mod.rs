@@ -15,7 +15,7 @@ use super::stages::Stages;
 use super::{DiagnoseOptions, Report, diagnose, verify};
 use crate::bug::OrBug;
 use crate::disk::DiskRef;
-use crate::engine::{Carried, Format, IfExists, Runs, Salvage};
+use crate::engine::{Format, IfExists, Salvage, each_piece};
 use crate::error::{Error, Result, name};
 use crate::format::resolve;
 use crate::ledger::Kind;
@@ -29,8 +29,8 @@ use sorting::{Sorted, Sorting, unwritten};
 pub use undo::undo_recover;
 use undo::{Parts, hash};
 
-/// The number of passes over the file: verify, copy, verify the copy, sort, restore.
-const STAGES: u64 = 5;
+/// The number of passes over the file: verify, sort, verify the copy, restore.
+const STAGES: u64 = 4;
 
 /// The suffix of a quarantine after the name of the recovered file.
 const QUARANTINE: &str = ".quarantine";
@@ -138,12 +138,12 @@ pub fn recover(
         recovery,
         places: &places,
     };
-    let carried = job.carry(&report, &mut files, &mut stages)?;
+    let sorted = job.sort(&report, &mut files, &mut stages)?;
     let recovered: Arc<dyn Source> = Arc::new(files.recovered.source()?);
     stages.next();
     let output = verify(recovered.clone(), &options, |done| stages.tell(done))?;
     job.compare(&report, &output)?;
-    let (sorted, is_same) = job.sort(&*recovered, carried, &mut files, &mut stages)?;
+    let is_same = job.describe(&*recovered, &sorted, &mut files, &mut stages)?;
     if let Some(index) = &mut files.index {
         write_index(format, recovered.clone(), &options, index)?;
     }
@@ -270,30 +270,20 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Writes the new file. Returns what it carried over unchanged.
-    fn carry(
-        &self,
-        report: &Report,
-        files: &mut Files,
-        stages: &mut Stages<'_>,
-    ) -> Result<Carried> {
+    /// Writes the new file and the quarantine.
+    fn sort(&self, report: &Report, files: &mut Files, stages: &mut Stages<'_>) -> Result<Sorted> {
         stages.next();
-        let mut tell = |done| stages.tell(done);
-        let mut out = BufWriter::new(files.recovered.file());
-        let mut salvage = Salvage::new(
-            self.source.clone(),
-            self.options,
-            self.recovery.renumber,
-            &self.places.recovered,
-            &mut out,
-            &mut tell,
-        )?;
+        let (source, options, places) = (self.source.clone(), self.options, self.places);
+        let mut sorting = Sorting::new(source.clone(), options, places, files, stages)?;
+        let renumber = self.recovery.renumber;
+        let mut salvage = Salvage::new(source, options, renumber, &places.recovered, &mut sorting);
         if is_kept_whole(report) {
             salvage.carry(0..self.source.len())?;
         } else {
             (self.format.salvage)(&mut salvage)?;
         }
-        salvage.finish()
+        salvage.finish()?;
+        sorting.finish()
     }
 
     /// Checks that the new file has all sound records and no others.
@@ -317,54 +307,43 @@ impl Job<'_> {
         Err(Error::io(Some(&self.places.recovered), action, error))
     }
 
-    /// Writes the quarantine and the manifest, and checks that they and the new file restore the damaged one. Also
-    /// returns whether the new file equals the damaged one.
-    fn sort(
+    /// Writes the manifest, and checks that with it the new files restore the damaged one. Returns whether the new file
+    /// equals the damaged one.
+    fn describe(
         &self,
         recovered: &dyn Source,
-        carried: Carried,
+        sorted: &Sorted,
         files: &mut Files,
         stages: &mut Stages<'_>,
-    ) -> Result<(Sorted, bool)> {
-        let places = self.places;
-        stages.next();
-        let recovered_hash = hash(recovered, self.options, |_| Ok(()))?;
-        let quarantined = self.source.len().saturating_sub(carried.bytes);
-        let mut header = Header::new(
+    ) -> Result<bool> {
+        let (places, options) = (self.places, self.options);
+        let id = |path, source: &dyn Source| {
+            let hash = hash(source, options, |_| Ok(()))?;
+            Ok::<_, Error>(Id::new(path, source.len(), hash))
+        };
+        let quarantine = files.quarantine.source()?;
+        let header = Header::new(
             self.how(),
-            Id::new(self.source.path(), self.source.len(), 0),
-            Id::new(Some(&places.recovered), recovered.len(), recovered_hash),
-            Id::new(Some(&places.quarantine), quarantined, 0),
+            Id::new(self.source.path(), self.source.len(), sorted.hash),
+            id(Some(&places.recovered), recovered)?,
+            id(Some(&places.quarantine), &quarantine)?,
         );
         let failed = |error| unwritten(&places.manifest, error);
-        let mut lines = BufWriter::new(files.manifest.file());
-        write_line(&mut lines, &header).map_err(failed)?;
-        let sorting = Sorting::new(
-            self.source.clone(),
-            self.options,
-            (BufWriter::new(files.quarantine.file()), &places.quarantine),
-            (&mut lines, &places.manifest),
-        );
-        let sorted = sorting.sort(Runs::new(carried.runs)?, |done| stages.tell(done))?;
-        let quarantine = files.quarantine.source()?;
-        header.original.set_hash(sorted.hash);
-        header
-            .quarantine
-            .set_hash(hash(&quarantine, self.options, |_| Ok(()))?);
-        lines.flush().map_err(failed)?;
-        drop(lines);
-        // The same length as before: only the hashes are filled in.
-        let mut first = BufWriter::new(files.manifest.file().another());
-        write_line(&mut first, &header).map_err(failed)?;
-        first.flush().map_err(failed)?;
+        let mut out = BufWriter::new(files.manifest.file());
+        write_line(&mut out, &header).map_err(failed)?;
+        let lines = &sorted.lines;
+        each_piece(lines, options, 0..lines.len(), |bytes| {
+            out.write_all(bytes).map_err(failed)
+        })?;
+        out.flush().map_err(failed)?;
+        drop(out);
         let parts = Parts {
             recovered,
             quarantine: &quarantine,
-            options: self.options,
+            options,
         };
         prove(&parts, files.manifest.source()?, stages)?;
-        let is_same = recovered.len() == self.source.len() && recovered_hash == sorted.hash;
-        Ok((sorted, is_same))
+        Ok(header.recovered.is_of(self.source.len(), sorted.hash))
     }
 
     fn how(&self) -> How {

@@ -1,20 +1,24 @@
-//! Sorts every byte of a damaged file: bytes that were not carried over go to the quarantine.
+//! Sorts every byte of a damaged file, once: sound bytes are copied to the new file, and all others to the quarantine.
 
-use std::io::Write;
+use std::io::{BufWriter, Write};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::manifest::{Piece, Pieces, Place};
+use super::{Files, Places};
 use crate::checksum::{Incremental, Key};
-use crate::engine::{Run, Runs, each_piece};
+use crate::disk::Handle;
+use crate::engine::{Fill, each_piece};
 use crate::error::{Error, Result};
 use crate::ledger::Span;
-use crate::source::Source;
+use crate::source::{FileSource, Source};
 use crate::verbs::Ledger;
+use crate::verbs::stages::Stages;
 use crate::walk::Options;
 
 /// The result of sorting a file's bytes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Sorted {
     /// The hash of the whole file.
     pub(super) hash: u64,
@@ -22,79 +26,83 @@ pub(super) struct Sorted {
     pub(super) carried: u64,
     /// How many are in the quarantine.
     pub(super) quarantined: u64,
+    /// The lines of the manifest after its header.
+    pub(super) lines: FileSource,
 }
 
-/// Reads a damaged file once more, from its beginning to its end.
-pub(super) struct Sorting<'a, Q, M> {
+/// Fills the new file and the quarantine, from the beginning of the damaged file to its end.
+pub(super) struct Sorting<'a, 's> {
     source: Arc<dyn Source>,
     options: &'a Options,
-    /// Read only from the first byte on that was not carried over.
+    places: &'a Places,
+    /// Read only from the first byte on that is not carried over.
     ledger: Option<Ledger>,
     /// The range that the next byte may be in.
     span: Option<Span>,
     hasher: Incremental,
-    quarantine: Q,
-    pieces: Pieces<M>,
-    /// The paths of the new files, for errors.
-    quarantine_path: &'a Path,
-    manifest_path: &'a Path,
+    recovered: BufWriter<&'a mut Handle>,
+    quarantine: BufWriter<&'a mut Handle>,
+    pieces: Pieces,
+    /// Where the next byte is in the damaged file.
     at: u64,
+    /// The length of the new file.
+    len: u64,
     quarantined: u64,
+    /// Whether the file is surveyed once before anything is copied, so that progress is halved.
+    surveys_first: bool,
+    stages: &'a mut Stages<'s>,
 }
 
-impl<'a, Q: Write, M: Write> Sorting<'a, Q, M> {
-    /// Begins to sort. Writes bytes that are not in the new file to `quarantine`, and the place of every byte to
-    /// `manifest`.
+impl<'a, 's> Sorting<'a, 's> {
+    /// Begins to sort.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if no temporary file can be created beside the manifest.
     pub(super) fn new(
         source: Arc<dyn Source>,
         options: &'a Options,
-        (quarantine, quarantine_path): (Q, &'a Path),
-        (manifest, manifest_path): (M, &'a Path),
-    ) -> Self {
-        Self {
+        places: &'a Places,
+        files: &'a mut Files,
+        stages: &'a mut Stages<'s>,
+    ) -> Result<Self> {
+        Ok(Self {
             source,
             options,
+            places,
             ledger: None,
             span: None,
             hasher: Incremental::new(&Key::DEFAULT),
-            quarantine,
-            pieces: Pieces::new(manifest),
-            quarantine_path,
-            manifest_path,
+            recovered: BufWriter::new(files.recovered.file()),
+            quarantine: BufWriter::new(files.quarantine.file()),
+            pieces: Pieces::create(options.on(), &places.manifest)?,
             at: 0,
+            len: 0,
             quarantined: 0,
-        }
+            surveys_first: false,
+            stages,
+        })
     }
 
-    /// Sorts the whole file, of which `runs` were carried over.
+    /// Puts what remains into the quarantine.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Interrupted`], and those of `progress`.
-    pub(super) fn sort(
-        mut self,
-        mut runs: Runs,
-        mut progress: impl FnMut(u64) -> Result<()>,
-    ) -> Result<Sorted> {
-        while let Some(Run { input, output, len }) = runs.next()? {
-            self.quarantine(input, &mut progress)?;
-            self.note(input + len, Place::Recovered { at: output })?;
-            self.read(input + len, false, &mut progress)?;
-        }
-        self.quarantine(self.source.len(), &mut progress)?;
+    /// As [`Fill::carry`].
+    pub(super) fn finish(mut self) -> Result<Sorted> {
+        self.quarantine(self.source.len())?;
+        let flushed = self.recovered.flush();
+        flushed.map_err(|error| unwritten_recovered(&self.places.recovered, error))?;
         let flushed = self.quarantine.flush();
-        flushed.map_err(|error| unwritten(self.quarantine_path, error))?;
-        let path = self.manifest_path;
-        let finished = self.pieces.finish();
-        finished.map_err(|error| unwritten(path, error))?;
+        flushed.map_err(|error| unwritten(&self.places.quarantine, error))?;
         Ok(Sorted {
             hash: self.hasher.finish(),
             carried: self.at - self.quarantined,
             quarantined: self.quarantined,
+            lines: self.pieces.finish()?,
         })
     }
 
     /// Writes the bytes up to `end` to the quarantine, with kinds and causes from the ledger.
-    fn quarantine(&mut self, end: u64, progress: &mut impl FnMut(u64) -> Result<()>) -> Result<()> {
+    fn quarantine(&mut self, end: u64) -> Result<()> {
         while self.at < end {
             let span = self.span_at(self.at)?;
             let until = span.end.min(end);
@@ -105,7 +113,7 @@ impl<'a, Q: Write, M: Write> Sorting<'a, Q, M> {
             };
             self.note(until, place)?;
             self.quarantined += until - self.at;
-            self.read(until, true, progress)?;
+            self.read(until, true)?;
         }
         Ok(())
     }
@@ -132,27 +140,52 @@ impl<'a, Q: Write, M: Write> Sorting<'a, Q, M> {
 
     fn note(&mut self, end: u64, place: Place) -> Result<()> {
         let start = self.at;
-        let added = self.pieces.add(Piece { start, end, place });
-        added.map_err(|error| unwritten(self.manifest_path, error))
+        self.pieces.add(Piece { start, end, place })
     }
 
-    /// Reads on up to `end`.
-    fn read(
-        &mut self,
-        end: u64,
-        is_quarantined: bool,
-        progress: &mut impl FnMut(u64) -> Result<()>,
-    ) -> Result<()> {
-        each_piece(&*self.source, self.options, self.at..end, |bytes| {
+    /// Reads on up to `end`, and copies that.
+    fn read(&mut self, end: u64, is_quarantined: bool) -> Result<()> {
+        let source = self.source.clone();
+        each_piece(&*source, self.options, self.at..end, |bytes| {
             self.hasher.update(bytes);
             if is_quarantined {
                 let written = self.quarantine.write_all(bytes);
-                written.map_err(|error| unwritten(self.quarantine_path, error))?;
+                written.map_err(|error| unwritten(&self.places.quarantine, error))?;
+            } else {
+                self.put(bytes)?;
             }
             self.at += bytes.len() as u64;
-            progress(self.at)
+            let surveyed = if self.surveys_first {
+                source.len()
+            } else {
+                self.at
+            };
+            self.stages.tell(self.at / 2 + surveyed / 2)
         })
     }
+}
+
+impl Fill for Sorting<'_, '_> {
+    fn carry(&mut self, range: Range<u64>) -> Result<()> {
+        self.quarantine(range.start)?;
+        self.note(range.end, Place::Recovered { at: self.len })?;
+        self.read(range.end, false)
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        self.len += bytes.len() as u64;
+        let written = self.recovered.write_all(bytes);
+        written.map_err(|error| unwritten_recovered(&self.places.recovered, error))
+    }
+
+    fn surveyed(&mut self, offset: u64) -> Result<()> {
+        self.surveys_first = true;
+        self.stages.tell(offset / 2)
+    }
+}
+
+fn unwritten_recovered(path: &Path, error: std::io::Error) -> Error {
+    Error::io(Some(path), "cannot write the recovered file", error)
 }
 
 pub(super) fn unwritten(path: &Path, error: std::io::Error) -> Error {
