@@ -26,7 +26,6 @@ const fn target(kernel: Kernel) -> Option<f64> {
     match kernel {
         Kernel::Avx2 => Some(0.40),
         Kernel::Gfni => Some(0.55),
-        Kernel::Avx512 => Some(0.75),
         _ => None,
     }
 }

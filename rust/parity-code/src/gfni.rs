@@ -1,5 +1,5 @@
-//! GFNI: one instruction multiplies the bits of each byte with a matrix of bits. In registers of 256 bits for
-//! processors without AVX-512.
+//! GFNI: one instruction multiplies the bits of each byte with a matrix of bits, in registers of 256 bits. With AVX-512,
+//! registers of 512 bits are only a tenth faster (9.4 and 10.4 GB/s on Zen 4), so there is no kernel for them.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{__m256i, _mm256_gf2p8affine_epi64_epi8, _mm256_set1_epi64x};
@@ -33,19 +33,6 @@ impl Gfni {
         Avx2::detect().filter(|_| has).map(Self)
     }
 
-    /// The proof of AVX2.
-    #[inline(always)]
-    pub(crate) fn avx2(self) -> Avx2 {
-        self.0
-    }
-
-    /// The matrix of a factor.
-    #[inline(always)]
-    pub(crate) fn matrix(self, factor: u8) -> u64 {
-        #[allow(clippy::indexing_slicing)] // there is a matrix for each byte
-        MATRICES[usize::from(factor)]
-    }
-
     /// Adds columns times factors to sums.
     pub(crate) fn add(self, columns: Columns<'_>, sums: &mut [&mut [u8]]) {
         #[target_feature(enable = "avx,avx2,gfni")]
@@ -67,7 +54,8 @@ impl Simd<BYTES> for Gfni {
 
     #[inline(always)]
     fn table(self, factor: u8) -> u64 {
-        self.matrix(factor)
+        #[allow(clippy::indexing_slicing)] // there is a matrix for each byte
+        MATRICES[usize::from(factor)]
     }
 
     #[inline(always)]

@@ -8,16 +8,16 @@ use crate::neon::Neon;
 use crate::portable::Portable;
 use crate::sums::Columns;
 #[cfg(target_arch = "x86_64")]
-use crate::{avx2::Avx2, avx512::Avx512, gfni::Gfni};
+use crate::{avx2::Avx2, gfni::Gfni};
 
 /// The environment variable that names a kernel for the whole process. It is read once.
 const VARIABLE: &str = "PARITY_CODE_KERNEL";
 
 /// The instructions that blocks are multiplied with. All give the same bytes.
 ///
-/// By default it is the best kernel that the processor has. The environment variable `PARITY_CODE_KERNEL` (`avx512`,
-/// `gfni`, `avx2`, `neon` or `portable`) sets a lower one for the whole process, for measurements or to exclude the others. A
-/// name of no available kernel changes nothing.
+/// By default it is the best kernel that the processor has. The environment variable `PARITY_CODE_KERNEL` (`gfni`, `avx2`,
+/// `neon` or `portable`) sets a lower one for the whole process, for measurements or to exclude the others. A name of no
+/// available kernel changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Kernel {
@@ -29,19 +29,11 @@ pub enum Kernel {
     Avx2,
     /// Galois field instructions with registers of 256 bits.
     Gfni,
-    /// Galois field instructions with registers of 512 bits.
-    Avx512,
 }
 
 impl Kernel {
     /// All of them, the slowest first.
-    const ALL: [Self; 5] = [
-        Self::Portable,
-        Self::Neon,
-        Self::Avx2,
-        Self::Gfni,
-        Self::Avx512,
-    ];
+    const ALL: [Self; 4] = [Self::Portable, Self::Neon, Self::Avx2, Self::Gfni];
 
     /// The kernels that this processor can run, the slowest first.
     #[must_use]
@@ -70,7 +62,6 @@ impl Kernel {
             Self::Neon => "neon",
             Self::Avx2 => "avx2",
             Self::Gfni => "gfni",
-            Self::Avx512 => "avx512",
         }
     }
 }
@@ -91,8 +82,6 @@ pub(crate) enum Dispatch {
     Avx2(Avx2),
     #[cfg(target_arch = "x86_64")]
     Gfni(Gfni),
-    #[cfg(target_arch = "x86_64")]
-    Avx512(Avx512),
 }
 
 impl Dispatch {
@@ -105,7 +94,7 @@ impl Dispatch {
             let named = Kernel::ALL.into_iter().find(named);
             match named.and_then(Self::exactly) {
                 Some(named) => named,
-                None => Self::of(Kernel::Avx512),
+                None => Self::of(Kernel::Gfni),
             }
         })
     }
@@ -120,8 +109,6 @@ impl Dispatch {
             Kernel::Avx2 => Avx2::detect().map(Self::Avx2),
             #[cfg(target_arch = "x86_64")]
             Kernel::Gfni => Gfni::detect().map(Self::Gfni),
-            #[cfg(target_arch = "x86_64")]
-            Kernel::Avx512 => Avx512::detect().map(Self::Avx512),
             _ => None, // of another processor
         }
     }
@@ -142,8 +129,6 @@ impl Dispatch {
             Self::Avx2(_) => Kernel::Avx2,
             #[cfg(target_arch = "x86_64")]
             Self::Gfni(_) => Kernel::Gfni,
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512(_) => Kernel::Avx512,
         }
     }
 
@@ -157,8 +142,6 @@ impl Dispatch {
             Self::Avx2(avx2) => avx2.add(columns, sums),
             #[cfg(target_arch = "x86_64")]
             Self::Gfni(gfni) => gfni.add(columns, sums),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512(avx512) => avx512.add(columns, sums),
         }
     }
 }

@@ -33,8 +33,6 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
-#[cfg(target_arch = "x86_64")]
-mod avx512;
 mod encoder;
 mod field;
 #[cfg(target_arch = "x86_64")]
