@@ -45,13 +45,53 @@ impl Kernel {
     /// The default kernel: the best available one, unless `PARITY_CODE_KERNEL` names another of them.
     #[must_use]
     pub fn detected() -> Self {
-        Dispatch::detected().kernel()
+        static DETECTED: OnceLock<Kernel> = OnceLock::new();
+        *DETECTED.get_or_init(|| {
+            let name = std::env::var(VARIABLE).ok();
+            let named = |kernel: &Self| name.as_deref() == Some(kernel.name());
+            match Self::available().into_iter().find(named) {
+                Some(named) => named,
+                None => Self::Gfni.or_below(),
+            }
+        })
     }
 
     /// Whether this processor has its instructions.
     #[must_use]
     pub fn is_available(self) -> bool {
-        Dispatch::exactly(self).is_some()
+        match self {
+            Self::Portable => true,
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => Neon::detect().is_some(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => Avx2::detect().is_some(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Gfni => Gfni::detect().is_some(),
+            _ => false, // of another processor
+        }
+    }
+
+    /// This kernel. If the processor lacks its instructions, the best one below it.
+    pub(crate) fn or_below(self) -> Self {
+        let best = Self::available().into_iter().rfind(|own| *own <= self);
+        best.unwrap_or(Self::Portable)
+    }
+
+    /// Adds columns times their factors to sums. All have one length. Each call asks for the proof again, which loads a
+    /// cached number; without a proof the portable code gives the same bytes.
+    pub(crate) fn add(self, columns: Columns<'_>, sums: &mut [&mut [u8]]) {
+        let added: Option<()> = match self {
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => Neon::detect().map(|neon| neon.add(columns, sums)),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => Avx2::detect().map(|avx2| avx2.add(columns, sums)),
+            #[cfg(target_arch = "x86_64")]
+            Self::Gfni => Gfni::detect().map(|gfni| gfni.add(columns, sums)),
+            _ => None,
+        };
+        if added.is_none() {
+            Portable.add(columns, sums);
+        }
     }
 
     /// Its name in `PARITY_CODE_KERNEL`.
@@ -69,79 +109,5 @@ impl Kernel {
 impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-/// A kernel, with the proof that the processor has its instructions.
-#[derive(Clone, Copy)]
-pub(crate) enum Dispatch {
-    Portable,
-    #[cfg(target_arch = "aarch64")]
-    Neon(Neon),
-    #[cfg(target_arch = "x86_64")]
-    Avx2(Avx2),
-    #[cfg(target_arch = "x86_64")]
-    Gfni(Gfni),
-}
-
-impl Dispatch {
-    /// The process's kernel.
-    pub(crate) fn detected() -> Self {
-        static DETECTED: OnceLock<Dispatch> = OnceLock::new();
-        *DETECTED.get_or_init(|| {
-            let name = std::env::var(VARIABLE).ok();
-            let named = |kernel: &Kernel| name.as_deref() == Some(kernel.name());
-            let named = Kernel::ALL.into_iter().find(named);
-            match named.and_then(Self::exactly) {
-                Some(named) => named,
-                None => Self::of(Kernel::Gfni),
-            }
-        })
-    }
-
-    /// A kernel, if the processor has its instructions.
-    fn exactly(kernel: Kernel) -> Option<Self> {
-        match kernel {
-            Kernel::Portable => Some(Self::Portable),
-            #[cfg(target_arch = "aarch64")]
-            Kernel::Neon => Neon::detect().map(Self::Neon),
-            #[cfg(target_arch = "x86_64")]
-            Kernel::Avx2 => Avx2::detect().map(Self::Avx2),
-            #[cfg(target_arch = "x86_64")]
-            Kernel::Gfni => Gfni::detect().map(Self::Gfni),
-            _ => None, // of another processor
-        }
-    }
-
-    /// A kernel. If the processor lacks its instructions, the best one below it.
-    pub(crate) fn of(kernel: Kernel) -> Self {
-        let below = Kernel::ALL.into_iter().rev().filter(|own| *own <= kernel);
-        let best = below.filter_map(Self::exactly).next();
-        best.unwrap_or(Self::Portable)
-    }
-
-    pub(crate) fn kernel(self) -> Kernel {
-        match self {
-            Self::Portable => Kernel::Portable,
-            #[cfg(target_arch = "aarch64")]
-            Self::Neon(_) => Kernel::Neon,
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2(_) => Kernel::Avx2,
-            #[cfg(target_arch = "x86_64")]
-            Self::Gfni(_) => Kernel::Gfni,
-        }
-    }
-
-    /// Adds columns times their factors to sums. All have one length.
-    pub(crate) fn add(self, columns: Columns<'_>, sums: &mut [&mut [u8]]) {
-        match self {
-            Self::Portable => Portable.add(columns, sums),
-            #[cfg(target_arch = "aarch64")]
-            Self::Neon(neon) => neon.add(columns, sums),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2(avx2) => avx2.add(columns, sums),
-            #[cfg(target_arch = "x86_64")]
-            Self::Gfni(gfni) => gfni.add(columns, sums),
-        }
     }
 }

@@ -48,17 +48,14 @@ mod products;
 mod simd;
 mod sums;
 
-use std::fmt;
-
 pub use encoder::Encoder;
-use kernel::Dispatch;
 pub use kernel::Kernel;
 pub use matrix::Matrix;
 use sums::Columns;
 
 /// Multiplies columns of bytes with factors, and adds them to sums.
-#[derive(Clone, Copy)]
-pub struct Multiplier(Dispatch);
+#[derive(Clone, Copy, Debug)]
+pub struct Multiplier(Kernel);
 
 impl Default for Multiplier {
     fn default() -> Self {
@@ -66,29 +63,23 @@ impl Default for Multiplier {
     }
 }
 
-impl fmt::Debug for Multiplier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Multiplier").field(&self.kernel()).finish()
-    }
-}
-
 impl Multiplier {
     /// Uses the kernel that [`Kernel::detected`] returns.
     #[must_use]
     pub fn new() -> Self {
-        Self(Dispatch::detected())
+        Self(Kernel::detected())
     }
 
     /// Uses this kernel. If the processor lacks its instructions, uses the best one below it.
     #[must_use]
     pub fn with_kernel(kernel: Kernel) -> Self {
-        Self(Dispatch::of(kernel))
+        Self(kernel.or_below())
     }
 
     /// The kernel in use.
     #[must_use]
     pub fn kernel(&self) -> Kernel {
-        self.0.kernel()
+        self.0
     }
 
     /// Adds to each sum the columns times the factors of its row. Addition is exclusive or.
