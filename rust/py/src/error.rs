@@ -14,7 +14,6 @@ use seglake::text::printable;
 use uuid::Uuid;
 
 use crate::interrupt;
-use crate::value::to_uuids;
 
 /// The module that defines the exceptions, in Python so that they pickle and subclass like any other.
 const ERRORS: &str = "seglake._errors";
@@ -107,8 +106,8 @@ fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
             ..
         } => {
             fields.set_item("reason", printable(&reason))?;
-            fields.set_item("uuids", to_uuids(py, &uuids)?)?;
-            fields.set_item("written", to_uuids(py, &written)?)?;
+            fields.set_item("uuids", uuids)?;
+            fields.set_item("written", written)?;
             "OutcomeUnknownError"
         }
         Error::Partial {
@@ -171,7 +170,7 @@ pub(crate) fn partial(
     let fields = PyDict::new(py);
     fields.set_item("reason", printable(reason))?;
     fields.set_item("path", path.as_os_str())?;
-    fields.set_item("written", to_uuids(py, written)?)?;
+    fields.set_item("written", written)?;
     let partial = of_class("PartialWriteError", &fields)?;
     partial.set_cause(py, Some(hindered));
     Ok(partial)

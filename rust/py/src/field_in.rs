@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use pyo3::buffer::PyBuffer;
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyNotImplementedError, PyOverflowError, PyValueError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBool, PyBytes, PyMapping, PyString};
@@ -14,7 +13,7 @@ use seglake::text::{printable, unescape};
 use uuid::Uuid;
 
 use crate::numbers::wrong_type;
-use crate::value::{time_from_python, uuid_class};
+use crate::value::time_from_python;
 
 /// How many characters of a text that is not a UUID an error shows.
 const MOST_SHOWN: usize = 64;
@@ -215,8 +214,10 @@ pub(crate) fn uuid_field(object: &Bound<'_, PyAny>, name: &str) -> PyResult<[u8;
     {
         return Ok(uuid);
     }
-    if object.is_instance(uuid_class(object.py())?)? {
-        return object.getattr(intern!(object.py(), "bytes"))?.extract();
+    if !object.is_instance_of::<PyString>()
+        && let Ok(uuid) = object.extract::<Uuid>()
+    {
+        return Ok(uuid.into_bytes());
     }
     match Bytes::of(object, name) {
         Ok(Bytes::Text(text)) => uuid_of(text.as_bytes(), Some(&text), name),

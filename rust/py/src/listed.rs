@@ -19,7 +19,6 @@ use crate::interrupt::signals;
 use crate::key::{KeyArgument, keys};
 use crate::log_facts::unread_to_python;
 use crate::typed::typed;
-use crate::value::uuid_to_python;
 
 /// A segment of a log as it was when `list_log` listed it: `open` and `verify` take it for what it was then, also when it was
 /// sealed since. It holds nothing open, and pickles.
@@ -170,8 +169,8 @@ impl ListedSegment {
     /// >>> segments[0].first < segments[1].first
     /// True
     #[getter]
-    fn first<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        uuid_to_python(py, self.0.id.first.as_bytes())
+    fn first(&self) -> Uuid {
+        self.0.id.first
     }
 
     /// The offset that its records have to reach, where that is known: up to there it was on the disk.
@@ -325,7 +324,6 @@ pub(crate) fn list_log<'py>(
 
 /// A `LogMark`.
 pub(crate) fn mark_to_python<'py>(py: Python<'py>, synced: Synced) -> PyResult<Bound<'py, PyAny>> {
-    let last = uuid_to_python(py, synced.uuid.as_bytes())?;
-    let fields = (synced.sequence, synced.offset, last);
+    let fields = (synced.sequence, synced.offset, synced.uuid);
     typed(py, "LogMark", fields)
 }

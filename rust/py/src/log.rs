@@ -40,7 +40,6 @@ use crate::records::Records;
 use crate::tail::{Tail, tail_from};
 use crate::unclosed::{self, Unclosed};
 use crate::uuids;
-use crate::value::uuid_to_python;
 
 /// A durable log: a folder of segments, one of which is written. Use it in a `with` block, or call `close`.
 ///
@@ -277,14 +276,14 @@ impl SegmentLog {
     /// ...     log.get(uuid).value
     /// b'...'
     #[pyo3(signature = (r#type, value, *, timestamp=None, uuid=None))]
-    fn write<'py>(
+    fn write(
         &self,
-        py: Python<'py>,
-        r#type: &Bound<'py, PyAny>,
-        value: &Bound<'py, PyAny>,
-        timestamp: Option<&Bound<'py, PyAny>>,
-        uuid: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+        py: Python<'_>,
+        r#type: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        timestamp: Option<&Bound<'_, PyAny>>,
+        uuid: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Uuid> {
         let optional = |given: Option<&_>, kind, name| match given {
             Some(given) => from_python(given, kind, name),
             None => Ok(FieldIn::Null),
@@ -298,10 +297,9 @@ impl SegmentLog {
         let record = NewRecord::new(fields)?;
         let writer = self.writer()?;
         let record = record.parts();
-        let written = detached(py, || {
+        detached(py, || {
             writer.write_as(record.uuid, record.type_, record.value)
-        })?;
-        uuid_to_python(py, written.as_bytes())
+        })
     }
 
     /// Appends many records and waits once for all of them. Returns their UUIDs, a sequence that makes each one when it is

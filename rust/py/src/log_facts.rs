@@ -10,7 +10,6 @@ use seglake::text;
 
 use crate::error;
 use crate::typed::typed;
-use crate::value::uuid_to_python;
 
 /// An item of `log.segments()`.
 pub(crate) fn segment_to_python<'py>(
@@ -19,7 +18,7 @@ pub(crate) fn segment_to_python<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let fields = (
         segment.id.sequence,
-        uuid_to_python(py, segment.id.first.as_bytes())?,
+        segment.id.first,
         segment.kind.extension(),
         segment.path.as_os_str(),
         segment.is_frozen,

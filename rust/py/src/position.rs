@@ -2,10 +2,10 @@
 
 use pyo3::prelude::*;
 use seglake::format;
+use uuid::Uuid;
 
 use crate::error::raise;
 use crate::json::{Reduced, hash_of, reduced};
-use crate::value::uuid_to_python;
 
 /// Up to where a file was read, and what reading on needs: `resume` takes it, and `Reader.position` gives it. It holds no key
 /// and no value of a record, and pickles as the JSON that `to_json` gives.
@@ -77,10 +77,8 @@ impl Position {
     /// >>> orders.count_rows(), orders.position.uuid == list(seglake.open("orders.active"))[-1].uuid
     /// (3, True)
     #[getter]
-    fn uuid<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let uuid = self.0.uuid();
-        uuid.map(|uuid| uuid_to_python(py, uuid.as_bytes()))
-            .transpose()
+    fn uuid(&self) -> Option<Uuid> {
+        self.0.uuid()
     }
 
     fn __hash__(&self) -> u64 {

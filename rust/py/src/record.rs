@@ -13,7 +13,7 @@ use seglake::ledger::Cause;
 use seglake::text::escape;
 
 use crate::texts::{Text, Texts};
-use crate::value::{time_to_python, uuid_to_python};
+use crate::value::time_to_python;
 
 /// The column of a record's value, which all formats have.
 const VALUE: &str = "value";
@@ -75,7 +75,7 @@ pub(crate) fn to_python<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     Ok(match (value, kind) {
         (Value::Null, _) => py.None().into_bound(py),
-        (Value::Uuid(uuid), _) => uuid_to_python(py, uuid)?,
+        (Value::Uuid(uuid), _) => uuid::Uuid::from_bytes(*uuid).into_pyobject(py)?,
         (Value::Timestamp(micros), _) => time_to_python(py, *micros)?.into_pyobject(py)?,
         (Value::Text(bytes), _) => escape(bytes).into_pyobject(py)?.into_any(),
         (Value::Binary(bytes), _) => PyBytes::new(py, bytes).into_any(),
@@ -284,7 +284,7 @@ impl Record {
     fn shown<'py>(&self, py: Python<'py>, field: &Field) -> PyResult<Bound<'py, PyAny>> {
         match field {
             Field::Value => Ok(self.value.bind(py).clone()),
-            Field::Uuid(Uuid(uuid)) => uuid_to_python(py, uuid),
+            Field::Uuid(Uuid(uuid)) => uuid::Uuid::from_bytes(*uuid).into_pyobject(py),
             Field::Timestamp(micros) => Ok(time_to_python(py, *micros)?.into_pyobject(py)?),
             Field::Int64(number) => Ok(number.into_pyobject(py)?.into_any()),
             Field::Text(text) => Ok(text.shown(py).clone().into_any()),

@@ -14,7 +14,6 @@ use crate::exclusive::{Exclusive, InUse};
 use crate::field_in::uuid_field;
 use crate::log_facts::warn_of_skipped;
 use crate::record::{Record, RecordMaker};
-use crate::value::uuid_to_python;
 
 /// How long a thread waits before signal handlers may run.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
@@ -117,9 +116,7 @@ impl Tail {
     /// >>> tail.poll().uuid == tail.last
     /// True
     #[getter]
-    fn last<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let last = self.tail.hold_attached(py)?.last();
-        last.map(|uuid| uuid_to_python(py, uuid.as_bytes()))
-            .transpose()
+    fn last(&self, py: Python<'_>) -> PyResult<Option<Uuid>> {
+        Ok(self.tail.hold_attached(py)?.last())
     }
 }

@@ -6,7 +6,7 @@ use pyo3::exceptions::{PyNotImplementedError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyBytes, PyDateTime, PyDelta, PyDict, PyInt, PyType, PyTzInfo};
+use pyo3::types::{PyBool, PyDateTime, PyDelta, PyInt, PyTzInfo};
 use seglake::format::Scalar;
 use seglake::text::escape;
 use seglake::uuid6::Generator;
@@ -14,12 +14,6 @@ use uuid::Uuid;
 
 use crate::exclusive::{forks, lock};
 use crate::numbers::wrong_type;
-
-/// `uuid.UUID`.
-pub(crate) fn uuid_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    CLASS.import(py, "uuid", "UUID")
-}
 
 /// 1970-01-01 00:00 UTC, as a `datetime`.
 fn epoch(py: Python<'_>) -> PyResult<&Bound<'_, PyDateTime>> {
@@ -38,77 +32,13 @@ fn microsecond(py: Python<'_>) -> PyResult<&Bound<'_, PyDelta>> {
     Ok(microsecond.bind(py))
 }
 
-/// What makes a `uuid.UUID` without its `__init__`, which is Python and takes four times as long.
-struct UuidMaker {
-    class: Py<PyType>,
-    /// `object.__new__`.
-    new: Py<PyAny>,
-    /// The setters of its slots: an instance refuses to be changed, these do not.
-    set_int: Py<PyAny>,
-    set_is_safe: Py<PyAny>,
-    /// `uuid.SafeUUID.unknown`.
-    unknown: Py<PyAny>,
-}
-
-impl UuidMaker {
-    /// That of this version of Python; `None` if the class has other slots.
-    fn find(py: Python<'_>) -> PyResult<Option<Self>> {
-        let class = uuid_class(py)?;
-        let slots: Vec<String> = class.getattr("__slots__")?.extract()?;
-        if slots != ["int", "is_safe", "__weakref__"] {
-            return Ok(None);
-        }
-        let setter = |name| class.getattr(name)?.getattr("__set__");
-        let new = py
-            .import("builtins")?
-            .getattr("object")?
-            .getattr("__new__")?;
-        let safe = py.import("uuid")?.getattr("SafeUUID")?;
-        Ok(Some(Self {
-            class: class.clone().unbind(),
-            new: new.unbind(),
-            set_int: setter("int")?.unbind(),
-            set_is_safe: setter("is_safe")?.unbind(),
-            unknown: safe.getattr("unknown")?.unbind(),
-        }))
-    }
-
-    fn make<'py>(&self, py: Python<'py>, uuid: &[u8; 16]) -> PyResult<Bound<'py, PyAny>> {
-        let made = self.new.bind(py).call1((&self.class,))?;
-        self.set_int
-            .bind(py)
-            .call1((&made, u128::from_be_bytes(*uuid)))?;
-        self.set_is_safe.bind(py).call1((&made, &self.unknown))?;
-        Ok(made)
-    }
-}
-
-/// A `uuid.UUID` of 16 bytes in network byte order.
-pub(crate) fn uuid_to_python<'py>(py: Python<'py>, uuid: &[u8; 16]) -> PyResult<Bound<'py, PyAny>> {
-    static MAKER: PyOnceLock<Option<UuidMaker>> = PyOnceLock::new();
-    if let Some(maker) = MAKER.get_or_try_init(py, || UuidMaker::find(py))? {
-        return maker.make(py, uuid);
-    }
-    let fields = PyDict::new(py);
-    fields.set_item(intern!(py, "bytes"), PyBytes::new(py, uuid))?;
-    uuid_class(py)?.call((), Some(&fields))
-}
-
-/// A list of `uuid.UUID`.
-pub(crate) fn to_uuids<'py>(py: Python<'py>, uuids: &[Uuid]) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let uuids = uuids.iter();
-    uuids
-        .map(|uuid| uuid_to_python(py, uuid.as_bytes()))
-        .collect()
-}
-
 /// A value that a record is found by: a `uuid.UUID`, an int, or text.
 pub(crate) fn scalar_to_python<'py>(
     py: Python<'py>,
     value: &Scalar,
 ) -> PyResult<Bound<'py, PyAny>> {
     match value {
-        Scalar::Uuid(uuid) => uuid_to_python(py, uuid),
+        Scalar::Uuid(uuid) => Uuid::from_bytes(*uuid).into_pyobject(py),
         Scalar::Integer(number) => Ok(number.into_pyobject(py)?.into_any()),
         Scalar::Text(bytes) => Ok(escape(bytes).into_pyobject(py)?.into_any()),
         other => Err(PyNotImplementedError::new_err(format!(
@@ -167,14 +97,11 @@ pub(crate) fn time_from_python(object: &Bound<'_, PyAny>, name: &str) -> PyResul
 /// 6
 #[pyfunction]
 #[pyo3(signature = (timestamp=None))]
-pub(crate) fn uuid6<'py>(
-    py: Python<'py>,
-    timestamp: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn uuid6(timestamp: Option<&Bound<'_, PyAny>>) -> PyResult<Uuid> {
     let micros = timestamp
         .map(|time| time_from_python(time, "timestamp"))
         .transpose()?;
-    uuid_to_python(py, new_uuid(micros)?.as_bytes())
+    new_uuid(micros)
 }
 
 /// A UUID of this time, in microseconds since 1970, or of now.
