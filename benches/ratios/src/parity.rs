@@ -4,7 +4,7 @@
 
 use std::hint::black_box;
 
-use parity_code::{Encoder, Kernel, Multiplier};
+use parity_code::{Kernel, Matrix, Multiplier};
 use reed_solomon_simd::ReedSolomonEncoder;
 use seglake::parity::{Files, Options, Parameters, Set, protect, verify};
 use seglake::source::BytesSource;
@@ -18,8 +18,8 @@ const COLUMN_BYTES: usize = 32 * 4096;
 const BAND_BYTES: usize = DATA * COLUMN_BYTES;
 /// More than fits into the second cache, in turns, so that no band is near.
 const BANDS: usize = 8;
-/// How many bytes are added at a time.
-const PIECE_BYTES: usize = 1 << 20;
+/// How many columns are added at a time: 1 MiB.
+const COLUMNS: usize = 8;
 
 /// The share of the speed of reading to reach, by kernel. Reading is as fast as memory where it was set.
 const fn target(kernel: Kernel) -> Option<f64> {
@@ -37,25 +37,18 @@ pub(crate) fn run(comparison: &mut Comparison) {
     let work = Work::Bytes(BAND_BYTES);
     let reading = Beside::Limit("read the same bytes");
     for kernel in Kernel::available() {
-        let mut encoder =
-            Encoder::new(Multiplier::with_kernel(kernel), DATA, PARITY, COLUMN_BYTES).unwrap();
+        let mut encoder = Encoder::new(Multiplier::with_kernel(kernel));
         let (mut ours, mut theirs) = (Bands::new(&bytes), Bands::new(&bytes));
         comparison.run(
             format!("encode a band ({kernel})"),
             reading,
             work,
             target(kernel),
-            || {
-                encoder.reset(COLUMN_BYTES);
-                for piece in ours.next().chunks(PIECE_BYTES) {
-                    encoder.add(piece);
-                }
-                black_box(encoder.parity().len())
-            },
+            || black_box(encoder.encode(ours.next())),
             || read(theirs.next()),
         );
     }
-    let mut encoder = Encoder::new(Multiplier::new(), DATA, PARITY, COLUMN_BYTES).unwrap();
+    let mut encoder = Encoder::new(Multiplier::new());
     let mut peer = ReedSolomonEncoder::new(DATA, PARITY, COLUMN_BYTES).unwrap();
     let (mut ours, mut theirs) = (Bands::new(&bytes), Bands::new(&bytes));
     comparison.run(
@@ -63,13 +56,7 @@ pub(crate) fn run(comparison: &mut Comparison) {
         Beside::Peer("reed-solomon-simd"),
         work,
         1.0,
-        || {
-            encoder.reset(COLUMN_BYTES);
-            for piece in ours.next().chunks(PIECE_BYTES) {
-                encoder.add(piece);
-            }
-            black_box(encoder.parity().len())
-        },
+        || black_box(encoder.encode(ours.next())),
         || {
             for column in theirs.next().chunks(COLUMN_BYTES) {
                 peer.add_original_shard(column).unwrap();
@@ -119,6 +106,35 @@ fn sidecars(comparison: &mut Comparison, bytes: &[u8]) {
         verifying,
         || read(bytes),
     );
+}
+
+/// Encodes bands into the same parity.
+struct Encoder {
+    multiplier: Multiplier,
+    matrix: Matrix,
+    parity: Vec<u8>,
+}
+
+impl Encoder {
+    fn new(multiplier: Multiplier) -> Self {
+        Self {
+            multiplier,
+            matrix: Matrix::encoding(DATA, PARITY).unwrap(),
+            parity: vec![0; PARITY * COLUMN_BYTES],
+        }
+    }
+
+    /// Returns the number of bytes of parity.
+    fn encode(&mut self, band: &[u8]) -> usize {
+        self.parity.fill(0);
+        let mut sums: Vec<_> = self.parity.chunks_mut(COLUMN_BYTES).collect();
+        let columns: Vec<_> = band.chunks(COLUMN_BYTES).collect();
+        for (number, columns) in columns.chunks(COLUMNS).enumerate() {
+            self.multiplier
+                .add(&self.matrix, number * COLUMNS, columns, &mut sums);
+        }
+        self.parity.len()
+    }
 }
 
 /// Reads all bytes.

@@ -5,22 +5,23 @@
 //! x^8 + x^4 + x^3 + x^2 + 1 (0x11D), so parity is that of the crates `reed-solomon-erasure` and of klauspost/reedsolomon.
 //!
 //! ```
-//! use parity_code::{Encoder, Matrix, Multiplier};
+//! use parity_code::{Matrix, Multiplier};
 //!
 //! // Three columns of five bytes, and two of parity.
-//! let file = *b"HelloworldCode!";
-//! let mut encoder = Encoder::new(Multiplier::new(), 3, 2, 5).expect("at most 256 points");
-//! for bytes in file.chunks(4) {
-//!     encoder.add(bytes); // in the order of the file, any number at a time
+//! let columns = [b"Hello", b"world", b"Code!"];
+//! let matrix = Matrix::encoding(3, 2).expect("at most 256 points");
+//! let mut parity = [[0; 5]; 2];
+//! for (number, column) in columns.into_iter().enumerate() {
+//!     let mut sums = parity.each_mut().map(|sum| &mut sum[..]);
+//!     Multiplier::new().add(&matrix, number, &[column], &mut sums); // in the order of the file
 //! }
-//! let parity = encoder.parity();
 //!
 //! // Points 0 and 2 are lost: 1, 3 and 4 give them.
 //! let known = [1, 3, 4];
 //! let matrix = Matrix::interpolating(&known, &known, &[0, 2]).expect("known points");
 //! let (mut first, mut third) = ([0; 5], [0; 5]);
-//! let columns = [&file[5..10], &parity[..5], &parity[5..]];
-//! Multiplier::new().add(&matrix, &columns, &mut [&mut first, &mut third]);
+//! let columns = [&columns[1][..], &parity[0], &parity[1]];
+//! Multiplier::new().add(&matrix, 0, &columns, &mut [&mut first, &mut third]);
 //! assert_eq!([&first, &third], [b"Hello", b"Code!"]);
 //! ```
 //!
@@ -33,7 +34,6 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
-mod encoder;
 mod field;
 #[cfg(target_arch = "x86_64")]
 mod gfni;
@@ -48,7 +48,6 @@ mod products;
 mod simd;
 mod sums;
 
-pub use encoder::Encoder;
 pub use kernel::Kernel;
 pub use matrix::Matrix;
 use sums::Columns;
@@ -82,16 +81,13 @@ impl Multiplier {
         self.0
     }
 
-    /// Adds to each sum the columns times the factors of its row. Addition is exclusive or.
+    /// Adds to each sum the columns times the factors of its row. Addition is exclusive or. The columns are those of the
+    /// matrix from number `first` on, so they can be added one after the other. Many at once are faster: eight or more use
+    /// the caches best.
     ///
     /// Missing bytes of a column count as zeros. Bytes past the shortest sum, columns that the matrix does not have,
     /// and sums without a row have no effect.
-    pub fn add(&self, matrix: &Matrix, columns: &[&[u8]], sums: &mut [&mut [u8]]) {
-        self.add_from(matrix, 0, columns, sums);
-    }
-
-    /// As [`Self::add`], for columns from number `first` on.
-    fn add_from(
+    pub fn add(
         &self,
         matrix: &Matrix,
         mut first: usize,

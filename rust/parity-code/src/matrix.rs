@@ -25,6 +25,7 @@ impl Matrix {
     /// let known = [0, 1, 2];
     /// let parity = Matrix::interpolating(&known, &known, &[3, 4]).expect("known points");
     /// assert_eq!([parity.row(0), parity.row(1)], [[1, 1, 1], [15, 8, 6]]);
+    /// assert_eq!(Matrix::encoding(3, 2), Some(parity));
     /// ```
     #[must_use]
     pub fn interpolating(known: &[u8], used: &[u8], wanted: &[u8]) -> Option<Self> {
@@ -57,6 +58,15 @@ impl Matrix {
             columns: used.len(),
             factors,
         })
+    }
+
+    /// The factors by which `data` blocks, at the points from 0 on, give `parity` blocks at the points after them. `None`
+    /// for more than 256 points.
+    #[must_use]
+    pub fn encoding(data: usize, parity: usize) -> Option<Self> {
+        let points: Vec<u8> = (0..=u8::MAX).collect();
+        let (known, others) = points.split_at_checked(data)?;
+        Self::interpolating(known, known, others.get(..parity)?)
     }
 
     /// The number of columns.

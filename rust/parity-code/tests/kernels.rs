@@ -8,7 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
-use parity_code::{Encoder, Kernel, Matrix, Multiplier};
+use parity_code::{Kernel, Matrix, Multiplier};
 use proptest::prelude::*;
 use reed_solomon_erasure::galois_8::ReedSolomon;
 
@@ -89,7 +89,7 @@ fn compare(matrix: &Matrix, columns: &[&[u8]], sums: &[Vec<u8>]) {
         assert_eq!(multiplier.kernel(), kernel);
         let mut found = sums.to_vec();
         let mut slices: Vec<_> = found.iter_mut().map(Vec::as_mut_slice).collect();
-        multiplier.add(matrix, columns, &mut slices);
+        multiplier.add(matrix, 0, columns, &mut slices);
         assert!(
             found == expected,
             "{kernel}: {} columns of {:?} bytes, {} sums",
@@ -214,12 +214,17 @@ fn what_is_missing_is_zero_and_what_is_too_much_has_no_effect() {
         let multiplier = Multiplier::with_kernel(kernel);
         let (mut long, mut short, mut third) = (vec![0; 300], vec![0; 100], vec![7; 300]);
         let columns = [&bytes[..], &bytes[1..], &bytes[2..], &bytes[3..]];
-        multiplier.add(&three, &columns, &mut [&mut long, &mut short, &mut third]);
+        multiplier.add(
+            &three,
+            0,
+            &columns,
+            &mut [&mut long, &mut short, &mut third],
+        );
         let cut: Vec<_> = columns[..3].iter().map(|column| &column[..100]).collect();
         let sums = expected(&three, &cut, &vec![vec![0; 100]; 2]);
         assert_eq!((&long[..100], &short), (&sums[0][..], &sums[1]));
         assert_eq!((&long[100..], &third), (&[0; 200][..], &vec![7; 300]));
-        multiplier.add(&three, &columns, &mut []);
+        multiplier.add(&three, 0, &columns, &mut []);
     }
 }
 
@@ -231,15 +236,25 @@ fn by_crate(data: usize, parity: usize, columns: &[u8], len: usize) -> Vec<u8> {
     shards.split_off(data).concat()
 }
 
-/// Encodes bytes in pieces.
-fn encoded(mut encoder: Encoder, bytes: &[u8], numbers: &mut Numbers) -> Vec<u8> {
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        let (now, later) = rest.split_at(1 + numbers.below(rest.len()));
-        assert_eq!(encoder.add(now), now.len());
-        rest = later;
+/// Encodes columns of `len` bytes, any number at a time; the last one may be shorter.
+fn encoded(
+    multiplier: Multiplier,
+    (data, parity): (usize, usize),
+    bytes: &[u8],
+    len: usize,
+    numbers: &mut Numbers,
+) -> Vec<u8> {
+    let matrix = Matrix::encoding(data, parity).unwrap();
+    let columns: Vec<_> = bytes.chunks(len).collect();
+    let mut sums = vec![0; parity * len];
+    let mut slices: Vec<_> = sums.chunks_mut(len).collect();
+    let mut first = 0;
+    while first < columns.len() {
+        let end = first + 1 + numbers.below(columns.len() - first);
+        multiplier.add(&matrix, first, &columns[first..end], &mut slices);
+        first = end;
     }
-    encoder.parity().to_vec()
+    sums
 }
 
 #[test]
@@ -261,39 +276,26 @@ fn the_code_is_that_of_reed_solomon_erasure() {
             let expected = by_crate(data, parity, &bytes, len);
             for kernel in Kernel::available() {
                 let multiplier = Multiplier::with_kernel(kernel);
-                let encoder = Encoder::new(multiplier, data, parity, len).unwrap();
-                assert_eq!(encoded(encoder, &bytes, &mut numbers), expected, "{kernel}");
+                let found = encoded(multiplier, (data, parity), &bytes, len, &mut numbers);
+                assert_eq!(found, expected, "{kernel}");
             }
         }
     }
 }
 
 #[test]
-fn an_encoder_takes_what_fits_and_begins_anew() {
+fn columns_are_added_in_the_order_of_a_file() {
     let mut numbers = Numbers(0xe4c);
     let bytes = numbers.bytes(300);
-    let mut encoder = Encoder::new(Multiplier::new(), 3, 2, 70).unwrap();
-    assert_eq!(encoder.add(&bytes), 210);
-    assert_eq!(encoder.add(&bytes), 0);
-    assert_eq!(encoder.parity(), by_crate(3, 2, &bytes[..210], 70));
-    encoder.reset(64);
-    assert_eq!(encoder.parity(), [0; 128]);
+    let mut parity = |bytes, len| encoded(Multiplier::new(), (3, 2), bytes, len, &mut numbers);
     // What is missing at the end is zeros.
-    assert_eq!(encoder.add(&bytes[..100]), 100);
-    assert_eq!(encoder.add(&[]), 0);
     let padded = [&bytes[..100], &[0; 92]].concat();
-    assert_eq!(encoder.parity(), by_crate(3, 2, &padded, 64));
-    encoder.parity_mut().fill(1);
-    assert_eq!(encoder.parity(), [1; 128]);
-    for (data, parity, len) in [
-        (0, 1, 1),
-        (1, 0, 1),
-        (1, 1, 0),
-        (129, 128, 1),
-        (usize::MAX, 1, 1),
-        (1, 2, usize::MAX),
-    ] {
-        assert!(Encoder::new(Multiplier::new(), data, parity, len).is_none());
+    assert_eq!(parity(&bytes[..100], 64), by_crate(3, 2, &padded, 64));
+    // A fourth column and those after it have no effect.
+    assert_eq!(parity(&bytes, 70), by_crate(3, 2, &bytes[..210], 70));
+    assert_eq!(parity(&bytes, 10), by_crate(3, 2, &bytes[..30], 10));
+    for (data, parity) in [(129, 128), (256, 1), (usize::MAX, 1), (1, usize::MAX)] {
+        assert!(Matrix::encoding(data, parity).is_none());
     }
 }
 
@@ -355,7 +357,7 @@ fn nothing_is_touched_before_or_after_a_buffer() {
             for kernel in Kernel::available() {
                 sum.fill(1);
                 let sum = &mut sum[at..at + len];
-                Multiplier::with_kernel(kernel).add(&one, &[column], &mut [sum]);
+                Multiplier::with_kernel(kernel).add(&one, 0, &[column], &mut [sum]);
                 assert!(sum.iter().zip(column).all(|(sum, byte)| *sum == byte ^ 1));
             }
         }
@@ -439,9 +441,8 @@ proptest! {
     ) {
         let mut numbers = Numbers(seed);
         let bytes = numbers.bytes(data * len);
-        let mut encoder = Encoder::new(Multiplier::new(), data, parity, len).unwrap();
-        encoder.add(&bytes);
-        let all = [&bytes, encoder.parity()].concat();
+        let parity_bytes = encoded(Multiplier::new(), (data, parity), &bytes, len, &mut numbers);
+        let all = [bytes, parity_bytes].concat();
         let blocks: Vec<_> = all.chunks(len).collect();
         let mut points: Vec<u8> = (0..=255).take(data + parity).collect();
         for at in (1..points.len()).rev() {
@@ -452,7 +453,7 @@ proptest! {
         let columns: Vec<_> = known.iter().map(|point| blocks[usize::from(*point)]).collect();
         let mut found = vec![vec![0; len]; lost.len()];
         let mut sums: Vec<_> = found.iter_mut().map(Vec::as_mut_slice).collect();
-        Multiplier::new().add(&matrix, &columns, &mut sums);
+        Multiplier::new().add(&matrix, 0, &columns, &mut sums);
         for (point, found) in lost.iter().zip(&found) {
             prop_assert_eq!(found, blocks[usize::from(*point)]);
         }

@@ -103,7 +103,7 @@ pub fn extend(
             end: range.end,
         })?;
     }
-    let mut encoding = Encoding::new(set);
+    let mut encoding = Encoding::default();
     for head in added {
         encoding.frame(&head, &mut reading(files.file, &head), give)?;
     }

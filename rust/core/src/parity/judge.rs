@@ -378,7 +378,7 @@ impl<'a> Judged<'a> {
         let columns: Vec<_> = blocks.iter().map(Vec::as_slice).collect();
         let mut computed = vec![0; group.wanted.len() * block_bytes];
         let mut sums: Vec<_> = computed.chunks_mut(block_bytes).collect();
-        Multiplier::new().add(&matrix, &columns, &mut sums);
+        Multiplier::new().add(&matrix, 0, &columns, &mut sums);
         for (point, computed) in group.wanted.iter().zip(computed.chunks(block_bytes)) {
             let block = usize::from(*point) * self.geometry.groups + number;
             if !self.is_agreed(block) {

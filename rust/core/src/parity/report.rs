@@ -281,13 +281,11 @@ pub fn repair(
     }
     let gaps = inspection.gaps();
     let keeps_all = gaps.iter().any(|span| span.kind == FileKind::Unverified);
-    let mut encoding = None;
     inspection.report(&mut |range, band| {
         if let Some(band) = band {
             give_blocks(band, give)?;
             if band.kind == SidecarKind::Repaired {
-                let encoding = encoding.get_or_insert_with(|| Encoding::new(band.current.set));
-                return give_frame(band, encoding, give);
+                return give_frame(band, give);
             }
         }
         let end = range.end.min(files.sidecar.len());
@@ -325,14 +323,10 @@ fn give_blocks(
 }
 
 /// Gives the frame of a band, encoded anew.
-fn give_frame(
-    band: &JudgedBand<'_>,
-    encoding: &mut Encoding,
-    give: &mut dyn FnMut(Change<'_>) -> Result<()>,
-) -> Result<()> {
+fn give_frame(band: &JudgedBand<'_>, give: &mut dyn FnMut(Change<'_>) -> Result<()>) -> Result<()> {
     let current = &band.current;
     let head = current.frame.head(current.set, false);
-    encoding.frame(
+    Encoding::default().frame(
         &head,
         &mut |start, buffer| {
             band.known
