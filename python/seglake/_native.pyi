@@ -798,20 +798,18 @@ def rename_new(path: str | PathLike[str], to: str | PathLike[str], /) -> None:
     >>> rename_new("orders.active", "orders-1.active")
     """
 
-def row_hashes(batch: _ArrowArray, /) -> _ArrowArray:
-    """Returns a hash of each row of a record batch or struct array, over all columns: HighwayHash-64 with the key 0.
-    `pyarrow.array` makes an array of uint64 of the result. Rows have the same hash if all their values are the
-    same; names of columns do not count. A null differs from each value. Floats are compared by their bits. Binary
-    and string columns of all types are compared by their bytes, lists of all types by their items, and
-    dictionaries by their values. Other values are compared within their type.
+def row_hashes(rows: _ArrowStream | _ArrowArray, /) -> bytes:
+    """Returns a hash of each row of a record batch or table with columns as those of records: 8 bytes each, in the
+    machine's byte order. Rows with columns of the same types have the same hash if all their values are the same.
+    A null differs from each value. Names of columns do not count.
 
-    Raises TypeError for another object, a column of another type (a union, list view or run-end encoded one), or
-    types nested deeper than 64.
+    Raises TypeError for another object, a column of a type that no column of records has, or types nested deeper
+    than 64.
 
     >>> import pyarrow
     >>> from seglake._native import row_hashes
     >>> rows = pyarrow.record_batch({"type": ["paid", "sent", "paid"]})
-    >>> first, second, third = pyarrow.array(row_hashes(rows)).to_pylist()
+    >>> first, second, third = memoryview(row_hashes(rows)).cast("Q")
     >>> first == third, first == second
     (True, False)
     """

@@ -167,7 +167,8 @@ def load_keys(
 
 
 def _hashes(rows: Any, content: Sequence[str]) -> Any:
-    return cast("Any", pa).array(row_hashes(rows.select(list(content))))
+    hashes = row_hashes(rows.select(list(content)))
+    return cast("Any", pa).Array.from_buffers(pa.uint64(), rows.num_rows, [None, pa.py_buffer(hashes)])
 
 
 @contextmanager
