@@ -42,8 +42,12 @@ impl Source for Changing {
     }
 }
 
-/// Recovers a file whose content changes after the first pass. Also returns the files in the folder at that time.
-fn recover(before: &[u8], after: &[u8]) -> (seglake::Result<Recovered>, Vec<String>) {
+/// Recovers a file whose content changes after so many passes. Also returns the files in the folder after that.
+fn recover_changing(
+    before: &[u8],
+    after: &[u8],
+    passes: u64,
+) -> (seglake::Result<Recovered>, Vec<String>) {
     assert_eq!(before.len(), after.len());
     let is_changed = Arc::new(AtomicBool::new(false));
     let source = Arc::new(Changing {
@@ -52,7 +56,7 @@ fn recover(before: &[u8], after: &[u8]) -> (seglake::Result<Recovered>, Vec<Stri
         is_changed: is_changed.clone(),
     });
     let folder = folder();
-    let checked = before.len() as u64 / PASSES;
+    let checked = before.len() as u64 * passes / PASSES;
     let recovered = verbs::recover(
         source,
         &lenient(),
@@ -65,6 +69,10 @@ fn recover(before: &[u8], after: &[u8]) -> (seglake::Result<Recovered>, Vec<Stri
     );
     assert!(is_changed.load(Ordering::Relaxed));
     (recovered, files(folder.path()))
+}
+
+fn recover(before: &[u8], after: &[u8]) -> (seglake::Result<Recovered>, Vec<String>) {
+    recover_changing(before, after, 1)
 }
 
 /// Records of these ticks, with values of this many bytes.
@@ -145,4 +153,17 @@ fn a_record_that_is_shorter_meanwhile() {
     shorter.extend(records(&[(3, 100)]));
     let said = "3 records by checksum, found 3 by checksum, with 1 damaged ranges";
     assert_refused(&sound, &shorter, said);
+}
+
+/// What was copied is sound, and is not what the file has.
+#[test]
+fn a_record_that_is_another_after_it_was_copied() {
+    let sound = records(&[(1, 100), (2, 100), (3, 100)]);
+    let other = records(&[(1, 100), (2, 100), (4, 100)]);
+    for before in [sound.clone(), flipped(&sound, 20)] {
+        let (recovered, left) = recover_changing(&before, &other, 2);
+        let text = recovered.unwrap_err().to_string();
+        assert!(text.contains("changed"), "{text}");
+        assert!(left.is_empty(), "{left:?}");
+    }
 }

@@ -68,7 +68,7 @@ pub(super) fn reading(
     move |at, buffer| file.read_exact_at(start + at as u64, buffer)
 }
 
-/// Encodes frames. Its memory is used again for each: new pages would take a twentieth of the time.
+/// Encodes frames. Its memory is used again for each: new pages would take a sixth of the time.
 #[derive(Default)]
 pub(super) struct Encoding {
     buffer: Vec<u8>,

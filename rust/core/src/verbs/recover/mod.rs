@@ -21,7 +21,7 @@ use crate::format::resolve;
 use crate::ledger::Kind;
 use crate::output::{NewFile, commit_together};
 use crate::setters::setters;
-use crate::source::{FileSource, Source};
+use crate::source::{FileSource, Source, Window};
 use crate::text;
 use crate::walk::{Eof, Options};
 use manifest::{Header, How, Id, Manifest, write_line};
@@ -29,7 +29,7 @@ use sorting::{Sorted, Sorting, unwritten};
 pub use undo::undo_recover;
 use undo::{Parts, hash};
 
-/// The number of passes over the file: verify, sort, verify the copy, restore.
+/// The number of passes over the file: verify, sort, verify the copy, compare with what is restored.
 const STAGES: u64 = 4;
 
 /// The suffix of a quarantine after the name of the recovered file.
@@ -342,7 +342,7 @@ impl Job<'_> {
             quarantine: &quarantine,
             options,
         };
-        prove(&parts, files.manifest.source()?, stages)?;
+        prove(&*self.source, &parts, files.manifest.source()?, stages)?;
         Ok(header.recovered.is_of(self.source.len(), sorted.hash))
     }
 
@@ -358,12 +358,20 @@ impl Job<'_> {
     }
 }
 
-/// Restores the damaged file as undoing would, as a test.
-fn prove(parts: &Parts<'_>, manifest: FileSource, stages: &mut Stages<'_>) -> Result<()> {
+/// Restores the damaged file as undoing would, and compares each byte with it.
+fn prove(
+    source: &dyn Source,
+    parts: &Parts<'_>,
+    manifest: FileSource,
+    stages: &mut Stages<'_>,
+) -> Result<()> {
     stages.next();
     let mut lines = Manifest::new(manifest);
-    let (header, mut done) = (lines.header()?, 0);
+    let (header, mut done, mut window) = (lines.header()?, 0, Window::default());
     parts.join(&mut lines, &header, |bytes| {
+        if window.exact(source, done, bytes.len(), bytes.len())? != bytes {
+            return Err(Error::changed(source.path(), "it"));
+        }
         done += bytes.len() as u64;
         stages.tell(done)
     })
