@@ -803,8 +803,7 @@ def row_hashes(rows: _ArrowStream | _ArrowArray, /) -> bytes:
     machine's byte order. Rows with columns of the same types have the same hash if all their values are the same.
     A null differs from each value. Names of columns do not count.
 
-    Raises TypeError for another object, a column of a type that no column of records has, or types nested deeper
-    than 64.
+    Raises TypeError for what is not of Arrow, and for a column of a type that no column of records has.
 
     >>> import pyarrow
     >>> from seglake._native import row_hashes
