@@ -798,12 +798,13 @@ def rename_new(path: str | PathLike[str], to: str | PathLike[str], /) -> None:
     >>> rename_new("orders.active", "orders-1.active")
     """
 
-def row_hashes(rows: _ArrowStream | _ArrowArray, /) -> bytes:
-    """Returns a hash of each row of a record batch or table with columns as those of records: 8 bytes each, in the
-    machine's byte order. Rows with columns of the same types have the same hash if all their values are the same.
-    A null differs from each value. Names of columns do not count.
+def row_hashes(rows: _ArrowArray, /) -> bytes:
+    """Returns a hash of each row of a record batch or struct array with columns as those of records: 8 bytes each,
+    in the machine's byte order. Rows with columns of the same types have the same hash if all their values are
+    the same. A null differs from each value. Names of columns do not count.
 
-    Raises TypeError for what is not of Arrow, and for a column of a type that no column of records has.
+    Raises TypeError for another object, a column of a type that no column of records has, or types nested deeper
+    than 64.
 
     >>> import pyarrow
     >>> from seglake._native import row_hashes

@@ -15,11 +15,12 @@ use crate::numbers::wrong_type;
 /// Values of this many bytes or more are hashed where they are. Their hash is encoded instead, so encodings stay small.
 const LONG_BYTES: usize = 1024;
 
-/// Returns a hash of each row of a record batch or table with columns as those of records: 8 bytes each, in the machine's byte order.
+/// Returns a hash of each row of a record batch or struct array with columns as those of records: 8 bytes each, in the machine's byte
+/// order.
 /// Rows with columns of the same types have the same hash if all their values are the same. A null differs from each value. Names of
 /// columns do not count.
 ///
-/// Raises TypeError for what is not of Arrow, and for a column of a type that no column of records has.
+/// Raises TypeError for another object, a column of a type that no column of records has, or types nested deeper than 64.
 ///
 /// >>> import pyarrow
 /// >>> from seglake._native import row_hashes
@@ -31,25 +32,30 @@ const LONG_BYTES: usize = 1024;
 #[pyo3(signature = (rows, /))]
 pub(crate) fn row_hashes<'py>(rows: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     let py = rows.py();
-    let arrays = import_arrays(rows)?
-        .ok_or_else(|| wrong_type("rows", "an Arrow record batch or table", rows))?;
-    let mut hashes = Vec::new();
-    py.detach(|| {
-        let mut arrays = arrays.iter();
-        arrays.try_for_each(|array| add_hashes(array, &mut hashes))
-    })?;
+    let is_one = rows.hasattr("__arrow_c_array__")?;
+    let array = is_one.then(|| import_arrays(rows)).transpose()?.flatten();
+    let array = array.and_then(|mut arrays| arrays.pop());
+    let Some(array) = array.filter(|array| matches!(array.data_type(), DataType::Struct(_))) else {
+        return Err(wrong_type(
+            "rows",
+            "an Arrow record batch or struct array",
+            rows,
+        ));
+    };
+    let hashes = py.detach(|| hashes(&array))?;
     Ok(PyBytes::new(py, &hashes))
 }
 
-fn add_hashes(rows: &dyn Array, hashes: &mut Vec<u8>) -> PyResult<()> {
+fn hashes(rows: &dyn Array) -> PyResult<Vec<u8>> {
     let values = Values::new(rows)?;
+    let mut hashes = Vec::with_capacity(rows.len() * size_of::<u64>());
     let mut encoded = Vec::new();
     for row in 0..rows.len() {
         encoded.clear();
         values.encode(row, &mut encoded);
         hashes.extend(hash(&Key::ZERO, &encoded).to_ne_bytes());
     }
-    Ok(())
+    Ok(hashes)
 }
 
 /// An array, whose type is looked at once and not for each row.
